@@ -172,8 +172,7 @@ fn refused_presented(question: &AccessRequest<'_>) -> Option<Refusal> {
 fn goes_with(rules: &Rules<'_>, token: &TokenFacts, username: Option<&str>) -> bool {
     let Some(username) = username else { return true };
     rules.token_usernames.iter().any(|known| known == username)
-        || token.usernames.is_empty()
-        || token.usernames.iter().any(|known| known.eq_ignore_ascii_case(username))
+        || token.username.as_ref().is_none_or(|known| known.eq_ignore_ascii_case(username))
 }
 
 /// An access key's owner was not given the repository: as [`Refusal::reason`].
@@ -201,7 +200,7 @@ fn not_reached(question: &AccessRequest<'_>, repository: RepositoryFacts) -> Opt
 /// A token made for one format is refused on every proxy, of that format or of another.
 fn token_format_on_proxy(question: &AccessRequest<'_>, repository: RepositoryFacts) -> Option<Refusal> {
     let ResolvedCredential::Token(token, _) = question.presented else { return None };
-    let special = token.format != GENERIC;
+    let special = *token.format != *GENERIC;
     (special && repository.kind == Kind::Proxy).then(|| Refusal::of(&catalogue::FORMAT_TOKEN_ON_PROXY))
 }
 
@@ -228,7 +227,8 @@ fn scope(question: &AccessRequest<'_>) -> Option<Refusal> {
 }
 
 fn token_scope(question: &AccessRequest<'_>, token: &TokenFacts) -> bool {
-    let format = token.format == GENERIC || question.rules.token_formats.contains(&token.format);
+    let format = *token.format == *GENERIC
+        || question.rules.token_formats.iter().any(|known| **known == *token.format);
     format
         && match question.wanted {
             AccessAction::Open => true,

@@ -227,48 +227,82 @@ pub(super) fn recognized(facts: &Arc<LookUp>, credential: &PresentedCredential) 
 
 /// The token that was found, as access is decided on it.
 fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Principal> {
-    let row = facts.token.as_ref()?;
+    facts.token.as_ref()?;
+    let known = Known::of(facts);
+    let KnownToken { presented, caller, credential: name, grants } = known.token.as_ref()?;
     let username = match credential {
         PresentedCredential::Basic { username, .. } => Some(username.clone()),
         _ => None,
     };
-    let owner = owners_permissions(facts).map(|permissions| match &facts.repository {
-        Some(repository) => permissions.rights(repository.id),
-        None => Rights::default(),
-    });
-    let grants = row.grants.as_deref().map(grants);
-    let here = facts.repository.as_ref().map(|repository| repository.id);
-    let (read, write) = match (&grants, here) {
-        (Some(grants), Some(here)) => grants.scope(here),
-        _ => (row.scope.read, row.scope.write),
-    };
-    // A service key's user name is that of who made it; a legacy token works with any.
-    let shown = match (&facts.owner, row.backing.as_deref()) {
-        (Some(owner), _) => Some(owner.email.clone()),
-        (None, Some("legacy" | PUBLISHER_BACKING)) => None,
-        (None, _) => Some(row.created_by.clone()),
-    };
-    let presented = TokenFacts {
-        read,
-        write,
-        format: row.format.clone(),
-        revoked_at: row.revoked_at,
-        expires_at: row.expires_at,
-        ends_at: row.ends_at,
-        listed: facts.reaches,
-        // An owner who is gone has no rights left.
-        owner: owner.or(row.owner.map(|_| Rights::default())),
-        usernames: shown.iter().cloned().collect(),
-    };
     Some(Principal {
         facts: Arc::clone(facts),
-        presented: ResolvedCredential::Token(presented, username),
-        caller: Some(shown.as_deref().unwrap_or(&row.name).into()),
-        credential: Some(format!("token:{}", row.id).into()),
+        presented: ResolvedCredential::Token(presented.clone(), username),
+        caller: Some(Arc::clone(caller)),
+        credential: Some(Arc::clone(name)),
         member: facts.owner.clone(),
         bearer_scope: BearerScope::Direct,
-        grants,
+        grants: grants.clone(),
     })
+}
+
+/// What a look-up's answer says of a token: the same for all requests that get this answer, and dear to work out.
+struct Known {
+    /// Of the token's owner.
+    permissions: Option<Arc<Permissions>>,
+    token: Option<KnownToken>,
+}
+
+/// See [`Principal`].
+struct KnownToken {
+    presented: TokenFacts,
+    caller: Arc<str>,
+    credential: Arc<str>,
+    grants: Option<Grants>,
+}
+
+impl Known {
+    fn of(facts: &LookUp) -> Arc<Known> {
+        facts.derived.get_or_make(|| {
+            let permissions =
+                facts.owner.as_ref().map(|owner| Arc::new(Permissions::read(&owner.permissions)));
+            let token = facts.token.as_ref().map(|row| KnownToken::of(row, facts, permissions.as_deref()));
+            Arc::new(Known { permissions, token })
+        })
+    }
+}
+
+impl KnownToken {
+    /// `permissions` are those of its owner.
+    fn of(row: &TokenRow, facts: &LookUp, permissions: Option<&Permissions>) -> KnownToken {
+        let here = facts.repository.as_ref().map(|repository| repository.id);
+        let owner =
+            permissions.map(|permissions| here.map(|here| permissions.rights(here)).unwrap_or_default());
+        let grants = row.grants.as_deref().map(grants);
+        let (read, write) = match (&grants, here) {
+            (Some(grants), Some(here)) => grants.scope(here),
+            _ => (row.scope.read, row.scope.write),
+        };
+        // A service key's user name is that of who made it; a legacy token works with any.
+        let username: Option<Arc<str>> = match (&facts.owner, row.backing.as_deref()) {
+            (Some(owner), _) => Some(owner.email.as_str().into()),
+            (None, Some("legacy" | PUBLISHER_BACKING)) => None,
+            (None, _) => Some(row.created_by.as_str().into()),
+        };
+        let caller = username.clone().unwrap_or_else(|| row.name.as_str().into());
+        let presented = TokenFacts {
+            read,
+            write,
+            format: row.format.as_str().into(),
+            revoked_at: row.revoked_at,
+            expires_at: row.expires_at,
+            ends_at: row.ends_at,
+            listed: facts.reaches,
+            // An owner who is gone has no rights left.
+            owner: owner.or(row.owner.map(|_| Rights::default())),
+            username,
+        };
+        KnownToken { presented, caller, credential: format!("token:{}", row.id).into(), grants }
+    }
 }
 
 /// The access key that was found, as access is decided on it. Any user name goes with it.
@@ -296,7 +330,9 @@ impl Principal {
     pub(crate) fn presented_elsewhere(&self) -> PresentedElsewhere {
         let permissions = match (&self.member, &self.facts.owner) {
             (None, _) => None,
-            (Some(member), Some(owner)) if Arc::ptr_eq(member, owner) => owners_permissions(&self.facts),
+            (Some(member), Some(owner)) if Arc::ptr_eq(member, owner) => {
+                Known::of(&self.facts).permissions.clone()
+            }
             (Some(member), _) => Some(Arc::new(Permissions::read(&member.permissions))),
         };
         PresentedElsewhere { presented: self.presented.clone(), permissions, grants: self.grants.clone() }
@@ -338,12 +374,4 @@ fn grants(text: &str) -> Grants {
         tracing::error!(%error, "the grants of a token cannot be read");
         Grants::default()
     })
-}
-
-/// The permissions of a token's owner: the same for all requests that the answer is for, and dear to read.
-fn owners_permissions(facts: &LookUp) -> Option<Arc<Permissions>> {
-    let read = |owner: &Arc<MemberRow>| {
-        facts.derived.get_or_make(|| Arc::new(Permissions::read(&owner.permissions)))
-    };
-    facts.owner.as_ref().map(read)
 }

@@ -1,5 +1,7 @@
 //! The facts that access is decided from: what is wanted of a repository, and what the credential that came is and may.
 
+use std::sync::Arc;
+
 /// What a repository does with what is written to it, as far as access goes. A kind that is neither is treated as
 /// hosted: whether it can be written is then the plugin's to say.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,7 +83,7 @@ pub struct TokenFacts {
     /// Its `write` scope.
     pub write: bool,
     /// Its format, as the API names it: `generic` works everywhere, another only where a plugin declares it.
-    pub format: String,
+    pub format: Arc<str>,
     /// When it was revoked, in ms since 1970.
     pub revoked_at: Option<i64>,
     /// When it expires, in ms since 1970; none for never.
@@ -92,8 +94,8 @@ pub struct TokenFacts {
     pub listed: bool,
     /// The owner's rights in the repository; none when it has no owner (service key, legacy token).
     pub owner: Option<Rights>,
-    /// The usernames that go with it where the format checks them; empty: any will do.
-    pub usernames: Vec<String>,
+    /// The username that goes with it where the format checks it; none: any will do.
+    pub username: Option<Arc<str>>,
 }
 
 /// An access key as the store found it, judged for one repository at one time. It only ever reads, and any username goes

@@ -85,13 +85,13 @@ fn presented() -> Vec<ResolvedCredential> {
                     let facts = TokenFacts {
                         read: scope & 1 > 0,
                         write: scope & 2 > 0,
-                        format: format.to_owned(),
+                        format: format.into(),
                         revoked_at,
                         expires_at,
                         ends_at,
                         listed,
                         owner,
-                        usernames: vec!["me@x".to_owned()],
+                        username: Some("me@x".into()),
                     };
                     all.push(ResolvedCredential::Token(facts, name.map(str::to_owned)));
                 }
@@ -152,7 +152,7 @@ fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
         let hidden = repository.kind == Kind::Proxy || rules.not_reached_status == 404;
         return Some(if hidden { (404, "not_found") } else { (403, "scope_mismatch_repo") });
     }
-    let special = token.is_some_and(|(token, _)| token.format == "special");
+    let special = token.is_some_and(|(token, _)| &*token.format == "special");
     if special && repository.kind == Kind::Proxy {
         return Some((403, "npm_token_not_supported_on_proxy"));
     }
