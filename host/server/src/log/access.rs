@@ -84,18 +84,32 @@ impl Visit for Fields<'_, '_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.write(field, |writer| write_text(writer, &format!("{value:?}")));
+        self.write(field, |writer| {
+            writer.write_char('"')?;
+            write!(Escaped(writer), "{value:?}")?;
+            writer.write_char('"')
+        });
     }
 }
 
 fn write_text(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
-    let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-    if text.bytes().all(plain) {
-        writer.write_char('"')?;
-        writer.write_str(text)?;
-        return writer.write_char('"');
+    writer.write_char('"')?;
+    Escaped(writer).write_str(text)?;
+    writer.write_char('"')
+}
+
+/// What stands between the quotes of a JSON string, as it comes.
+struct Escaped<'a, 'w>(&'a mut Writer<'w>);
+
+impl Write for Escaped<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if text.bytes().all(plain) {
+            return self.0.write_str(text);
+        }
+        let quoted = serde_json::to_string(text).map_err(|_| fmt::Error)?;
+        self.0.write_str(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default())
     }
-    writer.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
 }
 
 thread_local! {
@@ -162,7 +176,7 @@ mod tests {
             let (none, peer) = (None::<String>, std::net::Ipv4Addr::LOCALHOST);
             tracing::info!(
                 target: "packhouse::access", method = "GET", path, status = 200_u16, bytes = 5_u64, ms = 0.25, ok = true,
-                request_id = Some("id"), credential = none, peer = %peer, "request"
+                request_id = Some("id"), credential = none, peer = %peer, told = ?["a\"b", "\n"], "request"
             );
         }
         tracing::info!(answer = 42, "something else");
