@@ -71,7 +71,7 @@ pub fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<
         && let Some((host, listening)) = host.zip(app.listening.get())
         && is_loopback(host, listening.packages.port())
     {
-        return format!("{}://{host}", app.packages_scheme());
+        return [app.packages_scheme(), "://", host].concat();
     }
     app.base_url()
 }

@@ -175,11 +175,18 @@ async fn filled(
     *response.headers_mut() = prepared.headers.clone();
     let headers = response.headers_mut();
     match length {
+        // What is sent whole has its length in the prepared headers.
+        Some(length) if length == size(&prepared.content) && states_own_length(prepared) => {}
         Some(length) => drop(headers.insert(CONTENT_LENGTH, HeaderValue::from(length))),
         None if matches!(prepared.content, Content::None) => {}
         None => drop(headers.remove(CONTENT_LENGTH)),
     }
     Ok(response)
+}
+
+/// Whether the prepared headers have the length of the content. Where there is none, what they have is what the plugin said of a GET.
+fn states_own_length(prepared: &PreparedResponse) -> bool {
+    !matches!(prepared.content, Content::None) && prepared.headers.contains_key(CONTENT_LENGTH)
 }
 
 /// The length that a response states. What still comes in has the length that the upstream announced, if it did; a HEAD without
