@@ -77,7 +77,7 @@ impl World {
         let head = Arc::new(RequestHead {
             method: method.to_owned(),
             path: path.split('/').map(str::to_owned).collect(),
-            request_id: "request".to_owned(),
+            request_id: "request".into(),
             repository: Some(self.view.id),
             ..RequestHead::default()
         });
@@ -262,7 +262,7 @@ async fn what_wasi_told_of_time_and_chance_is_told_again() {
     for _ in 0..2 {
         let head = Arc::new(RequestHead {
             method: "GET".to_owned(),
-            path: vec!["chance".to_owned()],
+            path: vec!["chance".to_owned()].into(),
             repository: Some(view.id),
             ..RequestHead::default()
         });

@@ -106,7 +106,7 @@ async fn the_operators_limit_bounds_a_body() {
         config.per_plugin.insert("hostile".to_owned(), own);
     };
     let runtime = load(&plugins, limited).await.expect("it loads");
-    let head = packhouse_runtime::RequestHead { path: vec!["put".to_owned()], ..Default::default() };
+    let head = packhouse_runtime::RequestHead { path: vec!["put".to_owned()].into(), ..Default::default() };
     let plugin = runtime.plugin("hostile").expect("it is there");
     let intent = plugin.route("hosted", &head.into()).await.expect("it answers").expect("it is no refusal");
     assert_eq!(intent.body, packhouse_runtime::BodyPlan::Body { limit: 1_000 });

@@ -104,7 +104,7 @@ pub(crate) async fn serve(
     let mut body = CallBody::new(&parts.headers, body);
     let mut shown = Shown::default();
     let judged = Judged::default();
-    let origin = Origin::new(Arc::clone(&app), address(&parts, &app), request_id.clone());
+    let origin = Origin::new(Arc::clone(&app), address(&parts, &app), request_id.to_string());
     let outcome = match prepare(origin, &endpoint, &mut parts, &mut body, &judged, &mut shown).await {
         Ok(ready) => {
             parts.extensions.insert(Prepared(Arc::new(Mutex::new(Some(ready.call)))));

@@ -50,7 +50,7 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
         report,
         error: refused.map(|row| row.code),
         message: refused.map(|row| row.sentence),
-        request_id: request_id.clone(),
+        request_id: request_id.to_string(),
     };
     let mut answer = (status, Json(body)).into_response();
     if let Some(seconds) = refused.and_then(catalogue::Code::retry_after) {

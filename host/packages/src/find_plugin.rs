@@ -53,7 +53,7 @@ pub(crate) async fn find_plugin<'a>(
         address,
         query,
         base_url: &context.base_url,
-        caller: principal.caller.as_deref(),
+        caller: principal.caller.as_ref(),
         request_id: &context.request_id,
         tokens: &tokens,
         repository: identified.repository().map(|row| row.id),

@@ -99,7 +99,7 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
         action: name.to_owned(),
         subject,
         address: request.peer.to_string(),
-        request_id: request.head.request_id.clone(),
+        request_id: request.head.request_id.to_string(),
         detail: String::new(),
     })
 }

@@ -28,9 +28,9 @@ pub(crate) struct HeadSource<'a> {
     /// What links start with.
     pub base_url: &'a str,
     /// Who asks, as it may be shown.
-    pub caller: Option<&'a str>,
+    pub caller: Option<&'a Arc<str>>,
     /// The request's id.
-    pub request_id: &'a str,
+    pub request_id: &'a Arc<str>,
     /// The tokens of this host's that stand in the path or the query, each with its id, which takes its place.
     pub tokens: &'a [(String, String)],
     /// The repository that it is about.
@@ -49,15 +49,18 @@ pub(crate) fn whole(source: HeadSource<'_>, description: &Description) -> Reques
         Some((_, id)) => id.clone(),
         None => without_token(text),
     };
+    // Where no token stands in it, which is nearly always, the path is not copied.
+    let is_plain = tokens.is_empty() && !address.path.iter().any(|text| identity::holds_token(text));
+    let path = if is_plain { Arc::clone(&address.path) } else { address.path.iter().map(named).collect() };
     RequestHead {
         method: parts.method.as_str().to_owned(),
         claim: address.claim.as_ref().map(|claim| claim.name.clone()),
-        path: address.path.iter().map(named).collect(),
+        path,
         query: query.iter().map(|(name, value)| (name.clone(), named(value))).collect(),
         headers: headers(&parts.headers, &description.request_headers),
-        address: format!("{base_url}{}", address.base),
-        caller: caller.map(str::to_owned),
-        request_id: request_id.to_owned(),
+        address: [base_url, &address.base].concat(),
+        caller: caller.cloned(),
+        request_id: Arc::clone(request_id),
         repository,
         aside: None,
     }
@@ -113,6 +116,42 @@ mod tests {
         let asked = ["x-asked".to_owned(), "authorization".to_owned(), "cookie".to_owned()];
         let expected = [("accept", "a, b"), ("content-type", "c"), ("x-asked", "d")];
         assert_eq!(headers(&all, &asked), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn a_path_without_a_token_is_shared_and_one_with_a_token_is_not() {
+        let (parts, ()) = http::Request::new(()).into_parts();
+        let tokens = [("brought-in".to_owned(), "7".to_owned())];
+        let description = Description::parse(r#"{"format": "x", "version": "1"}"#).unwrap();
+        let path_of = |path: &[&str], tokens: &[(String, String)]| {
+            let path: Arc<[String]> = path.iter().map(ToString::to_string).collect();
+            let base = "/repositories/r".to_owned();
+            let address = RepositoryAddress {
+                name: None,
+                path: Arc::clone(&path),
+                encoded_slash: false,
+                claim: None,
+                base,
+            };
+            let (base_url, request_id) = ("http://localhost", &"id".into());
+            let (query, caller, repository) = (&[][..], None, None);
+            let source = HeadSource {
+                parts: &parts,
+                address: &address,
+                query,
+                base_url,
+                caller,
+                request_id,
+                tokens,
+                repository,
+            };
+            let head = whole(source, &description);
+            assert_eq!(head.address, "http://localhost/repositories/r");
+            (Arc::ptr_eq(&head.path, &path), head.path.join("/"))
+        };
+        assert_eq!(path_of(&["a", "b"], &[]), (true, "a/b".to_owned()));
+        assert_eq!(path_of(&["a", "pkh_b"], &[]), (false, "a/***".to_owned()));
+        assert_eq!(path_of(&["a", "brought-in"], &tokens), (false, "a/7".to_owned()));
     }
 
     #[test]

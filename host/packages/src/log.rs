@@ -22,7 +22,7 @@ pub(crate) fn line(parts: &Parts, response: &Response<Body>, context: &RequestCo
         status = response.status().as_u16(),
         bytes = response.body().size_hint().exact().unwrap_or_default(),
         ms = took.as_secs_f64() * 1000.0,
-        request_id = context.request_id,
+        request_id = &*context.request_id,
         credential = context.credential.as_deref(),
         peer = %context.peer,
         "request"

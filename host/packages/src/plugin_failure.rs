@@ -17,7 +17,7 @@ pub(crate) fn failed(
         return HttpError::from(error);
     }
     let format = plugin.description().format.as_str();
-    let (request_id, kind) = (head.request_id.as_str(), error.kind());
+    let (request_id, kind) = (&*head.request_id, error.kind());
     tracing::error!(request_id, plugin = format, function, kind, %error, "a plugin's call failed");
     metrics::counter!("packhouse_plugin_failures_total", "plugin" => format.to_owned(), "kind" => kind)
         .increment(1);

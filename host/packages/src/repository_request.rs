@@ -100,7 +100,7 @@ impl<'a> RepositoryRequest<'a> {
             organization: self.organization,
             repository: name,
             peer: self.peer,
-            request_id: self.head.request_id.clone(),
+            request_id: Arc::clone(&self.head.request_id),
             policies: self.principal.facts.policies,
         }
     }

@@ -9,7 +9,7 @@ use packhouse_store::{OrganizationId, RepositoryId};
 /// See the module.
 pub(crate) struct RequestContext {
     /// Names the request in logs and answers.
-    pub request_id: String,
+    pub request_id: Arc<str>,
     /// The client's address.
     pub peer: IpAddr,
     /// How the format's refusals look, if one is known by now.
@@ -32,7 +32,7 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// A request of which nothing more is known.
-    pub(crate) fn new(request_id: String, peer: IpAddr, error_format: Arc<ErrorFormat>) -> Self {
+    pub(crate) fn new(request_id: Arc<str>, peer: IpAddr, error_format: Arc<ErrorFormat>) -> Self {
         Self {
             request_id,
             peer,

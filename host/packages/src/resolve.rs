@@ -53,7 +53,7 @@ pub(crate) struct RepositoryAddress {
     /// The repository's name, which may be no repository's; none below a claim that names none.
     pub name: Option<String>,
     /// What follows, as plugins see it.
-    pub path: Vec<String>,
+    pub path: Arc<[String]>,
     /// Whether a segment came with an encoded slash.
     pub encoded_slash: bool,
     /// The claim on a root path that led here.
@@ -165,7 +165,7 @@ fn below_repositories(path: Path) -> Route {
     let mut segments = path.segments.into_iter().skip(1);
     match segments.next().filter(|name| !name.is_empty()) {
         Some(name) => {
-            let base = format!("/repositories/{name}");
+            let base = ["/repositories/", &name].concat();
             Route::Repository(RepositoryAddress {
                 name: Some(name),
                 path: tail(segments),
@@ -180,9 +180,9 @@ fn below_repositories(path: Path) -> Route {
 }
 
 /// The rest of a path; an address with nothing but a slash behind it is the address itself.
-fn tail(segments: impl Iterator<Item = String>) -> Vec<String> {
-    let rest: Vec<String> = segments.collect();
-    if rest.len() == 1 && rest.iter().all(String::is_empty) { Vec::new() } else { rest }
+fn tail(segments: impl Iterator<Item = String>) -> Arc<[String]> {
+    let rest: Arc<[String]> = segments.collect();
+    if rest.len() == 1 && rest.iter().all(String::is_empty) { Arc::default() } else { rest }
 }
 
 /// The longest claim on a root path that this path lies below.

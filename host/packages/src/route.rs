@@ -62,7 +62,7 @@ pub(crate) async fn route<'a>(
 fn tell(request: &RepositoryRequest<'_>, intent: &Intent) {
     tracing::debug!(
         target: "packhouse::intent",
-        request_id = request.head.request_id,
+        request_id = &*request.head.request_id,
         action = ?intent.action,
         "what it would do"
     );

@@ -35,7 +35,7 @@ pub(crate) struct Caller {
     pub repository: Option<String>,
     pub peer: IpAddr,
     /// The request's, for the audit log.
-    pub request_id: String,
+    pub request_id: Arc<str>,
     /// The number of the organization's rules over versions; none where none holds.
     pub policies: Option<i64>,
 }

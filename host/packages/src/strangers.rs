@@ -32,7 +32,7 @@ struct Routed {
 struct Stranger<'a> {
     identified: &'a IdentifiedRequest<'a>,
     base_url: &'a str,
-    request_id: &'a str,
+    request_id: &'a Arc<str>,
 }
 
 /// Refuses a stranger's request that no format opens to anybody. A request that the format of another repository than the one
@@ -56,7 +56,7 @@ async fn open_to_stranger<'a>(
     context: &mut RequestContext,
 ) -> Result<Option<RepositoryRequest<'a>>, HttpError> {
     let (repository, principal) = (identified.repository(), &identified.principal);
-    let (base_url, request_id) = (context.base_url.as_str(), context.request_id.as_str());
+    let (base_url, request_id) = (context.base_url.as_str(), &context.request_id);
     let stranger = Stranger { identified, base_url, request_id };
     if !stranger.makes_sense().await? {
         return Err(encoded_slash());

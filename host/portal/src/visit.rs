@@ -135,7 +135,7 @@ pub(crate) async fn parameters(parts: &mut Parts) -> HashMap<String, String> {
 
 /// Where the request comes from.
 pub(crate) fn origin(portal: &Portal, parts: &Parts) -> Origin {
-    Origin::new(Arc::clone(&portal.app), address(parts, &portal.app), request_id::next())
+    Origin::new(Arc::clone(&portal.app), address(parts, &portal.app), request_id::next().to_string())
 }
 
 /// Who sits there, with what came along; or the answer for who has no session, and for a form that is not this host's.

@@ -159,7 +159,7 @@ impl Runner {
             format = %name.format,
             function = name.function,
             repository = name.repository(),
-            request_id = name.head.request_id,
+            request_id = &*name.head.request_id,
         )
     }
 
@@ -177,8 +177,7 @@ impl Runner {
         store.data_mut().end_call(result.as_ref().err());
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
-            let (plugin, function, request_id) =
-                (&*self.plugin, name.function, name.head.request_id.as_str());
+            let (plugin, function, request_id) = (&*self.plugin, name.function, &*name.head.request_id);
             if name.is_aside() {
                 tracing::debug!(target: "packhouse::plugin", plugin, function, request_id, "aside: {text}");
             } else {
@@ -265,7 +264,7 @@ impl Runner {
         self.meters.count(function, outcome, spent, memory);
         self.meters.ended(error.is_some_and(|error| !error.is_callers()));
         let (plugin, duration_ms) = (&*self.plugin, spent.as_secs_f64() * 1e3);
-        let (repository, request_id) = (name.repository(), name.head.request_id.as_str());
+        let (repository, request_id) = (name.repository(), &*name.head.request_id);
         match error {
             // Of the second a stranger can make as many as he likes.
             None | Some(CallError::TooMany { .. } | CallError::PolicyDenied(_)) => {}

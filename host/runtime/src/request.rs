@@ -15,7 +15,7 @@ pub struct RequestHead {
     /// The name of the description's claim that matched.
     pub claim: Option<String>,
     /// Below the repository's address, percent-decoded once, one item a segment.
-    pub path: Vec<String>,
+    pub path: Arc<[String]>,
     /// In the order they came, percent-decoded.
     pub query: Vec<(String, String)>,
     /// Names in lower case.
@@ -23,9 +23,9 @@ pub struct RequestHead {
     /// The public address that `path` is below, without a slash at its end.
     pub address: String,
     /// The caller's name as it may be shown; none for anonymous.
-    pub caller: Option<String>,
+    pub caller: Option<Arc<str>>,
     /// For logs; a plugin does not see it.
-    pub request_id: String,
+    pub request_id: Arc<str>,
     /// The repository that it is about, for recordings; a plugin does not see it.
     pub repository: Option<RepositoryId>,
     /// Whether the calls for it are aside of those that clients wait for; a plugin does not see it.

@@ -1,8 +1,8 @@
 //! A name for each request: in its answer, its log lines and what its plugin logs.
 
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use rand::Rng;
 
@@ -10,13 +10,13 @@ static PROCESS: LazyLock<String> = LazyLock::new(|| format!("{:016x}", rand::rng
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// A new id: 16 hexadecimal digits that differ between processes, 8 that count requests.
-pub fn next() -> String {
+pub fn next() -> Arc<str> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut id = String::with_capacity(24);
     id.push_str(&PROCESS);
     // Writing to a string does not fail.
     let _ = write!(id, "{number:08x}");
-    id
+    id.into()
 }
 
 #[cfg(test)]

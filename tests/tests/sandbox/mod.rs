@@ -161,8 +161,8 @@ pub(crate) fn head(method: &str, path: &str) -> Arc<RequestHead> {
     Arc::new(RequestHead {
         method: method.to_owned(),
         path: path.split('/').map(str::to_owned).collect(),
-        caller: Some("ada".to_owned()),
-        request_id: format!("request-{path}"),
+        caller: Some("ada".into()),
+        request_id: format!("request-{path}").into(),
         ..RequestHead::default()
     })
 }

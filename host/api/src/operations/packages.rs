@@ -167,7 +167,7 @@ async fn present(
     package: &str,
     version: &str,
 ) -> Result<Presentation, ApiError> {
-    let head = RequestHead { request_id: actor.request_id.clone(), ..RequestHead::default() };
+    let head = RequestHead { request_id: actor.request_id.as_str().into(), ..RequestHead::default() };
     let target = Some(view(repository, plugin.description()));
     let call = PluginCall { target, ..PluginCall::new(Arc::new(head), Action::Read) };
     match plugin.present_version(call, package, version).await {

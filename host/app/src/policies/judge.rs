@@ -335,7 +335,7 @@ impl App {
             if !self.policies.told.is_news(news) {
                 continue;
             }
-            let request_id = question.head.request_id.as_str();
+            let request_id = &*question.head.request_id;
             tracing::warn!(
                 repository,
                 package,

@@ -139,8 +139,13 @@ async fn many_more_are_kept_than_whole_ones_and_no_more_than_there_is_room_for()
     let cache = ResponseCache::new(300 * 1024, 16);
     let key = |number: u32| {
         let (method, path) = ("GET".to_owned(), vec![number.to_string()]);
-        CacheKey::of(1, RepositoryId(1), &[], &RequestHead { method, path, ..RequestHead::default() })
-            .unwrap()
+        CacheKey::of(
+            1,
+            RepositoryId(1),
+            &[],
+            &RequestHead { method, path: path.into(), ..RequestHead::default() },
+        )
+        .unwrap()
     };
     let file = file(&[]).await;
     (0..2_000).for_each(|number| cache.insert(&key(number), entry(intent(), file.clone())));

@@ -120,7 +120,7 @@ pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, Se
         action: "revoke_token".to_owned(),
         subject: token.name.clone(),
         address: services.caller.peer.to_string(),
-        request_id: services.caller.request_id.clone(),
+        request_id: services.caller.request_id.to_string(),
         detail: String::new(),
     };
     Ok(store.revoke_token(services.caller.organization, id, store.now_ms(), Some(event)).await?)

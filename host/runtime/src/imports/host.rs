@@ -28,7 +28,7 @@ impl Host for HostState {
         let message = cut(&message, MAX_LINE_BYTES);
         let fields = render(&fields, MAX_LINE_BYTES.saturating_sub(message.len()));
         let plugin: &str = &self.plugin;
-        let request_id = self.head.request_id.as_str();
+        let request_id = &*self.head.request_id;
         if self.head.aside.is_some() {
             tracing::debug!(target: "packhouse::plugin", plugin, request_id, fields, "aside: {message}");
             return Ok(());

@@ -28,7 +28,7 @@ impl HostRequest for HostState {
     }
 
     fn path(&mut self, _request: Resource<RequestRep>) -> Result<Vec<String>> {
-        Ok(self.head.path.clone())
+        Ok(self.head.path.to_vec())
     }
 
     fn query(&mut self, _request: Resource<RequestRep>) -> Result<Vec<(String, String)>> {
@@ -47,7 +47,7 @@ impl HostRequest for HostState {
 
     fn caller(&mut self, _request: Resource<RequestRep>) -> Result<Option<String>> {
         self.uncacheable = true;
-        Ok(self.head.caller.clone())
+        Ok(self.head.caller.as_deref().map(str::to_owned))
     }
 
     fn take_body(&mut self, _request: Resource<RequestRep>) -> Result<Option<Resource<BlobRep>>> {

@@ -39,7 +39,7 @@ impl HostState {
 
     /// Says in the log what a call does with records, for whoever writes the plugin.
     pub(super) fn tell_record(&self, done: &str, key: &str) {
-        let request_id = self.head.request_id.as_str();
+        let request_id = &*self.head.request_id;
         tracing::debug!(target: "packhouse::records", request_id, done, key, "a record");
     }
 

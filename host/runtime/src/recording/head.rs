@@ -8,12 +8,12 @@ impl From<&RequestHead> for RecordedRequest {
         RecordedRequest {
             method: head.method.clone(),
             claim: head.claim.clone(),
-            path: head.path.clone(),
+            path: head.path.to_vec(),
             query: head.query.clone(),
             headers: head.headers.clone(),
             address: head.address.clone(),
-            caller: head.caller.clone(),
-            request_id: head.request_id.clone(),
+            caller: head.caller.as_deref().map(str::to_owned),
+            request_id: head.request_id.as_ref().to_owned(),
         }
     }
 }
@@ -24,12 +24,12 @@ impl From<RecordedRequest> for RequestHead {
         RequestHead {
             method,
             claim,
-            path,
+            path: path.into(),
             query,
             headers,
             address,
-            caller,
-            request_id,
+            caller: caller.map(Into::into),
+            request_id: request_id.into(),
             ..RequestHead::default()
         }
     }

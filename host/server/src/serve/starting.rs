@@ -126,7 +126,7 @@ async fn refuse(_: Request) -> Response {
         "age_ms": null,
         "error": SERVER_STARTING.code,
         "message": SERVER_STARTING.sentence,
-        "request_id": id,
+        "request_id": &*id,
     });
     let retry = SERVER_STARTING.retry_after().unwrap_or_default();
     let headers = [(RETRY_AFTER, retry.to_string()), (CONNECTION, "close".to_owned())];

@@ -75,7 +75,7 @@ pub(in crate::operations) struct Named<'a> {
 }
 
 fn plugin_call(repository: &RepositoryRow, plugin: &Plugin, event: AuditEvent) -> PluginCall {
-    let head = RequestHead { request_id: event.request_id.clone(), ..RequestHead::default() };
+    let head = RequestHead { request_id: event.request_id.as_str().into(), ..RequestHead::default() };
     PluginCall {
         target: Some(view(repository, plugin.description())),
         audit: Some(event),
