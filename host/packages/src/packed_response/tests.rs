@@ -134,24 +134,37 @@ async fn it_takes_little_room() {
     assert!(packed.bytes() < 320, "{}", packed.bytes());
 }
 
+fn key(number: u32) -> CacheKey {
+    let (method, path) = ("GET".to_owned(), [number.to_string()].into());
+    let head = RequestHead { method, path, ..RequestHead::default() };
+    CacheKey::of(1, RepositoryId(1), &[], &head).unwrap()
+}
+
 #[tokio::test]
 async fn many_more_are_kept_than_whole_ones_and_no_more_than_there_is_room_for() {
     let cache = ResponseCache::new(300 * 1024, 16);
-    let key = |number: u32| {
-        let (method, path) = ("GET".to_owned(), vec![number.to_string()]);
-        CacheKey::of(
-            1,
-            RepositoryId(1),
-            &[],
-            &RequestHead { method, path: path.into(), ..RequestHead::default() },
-        )
-        .unwrap()
-    };
     let file = file(&[]).await;
     (0..2_000).for_each(|number| cache.insert(&key(number), entry(intent(), file.clone())));
     let packed = (0..2_000).filter(|number| matches!(cache.get(&key(*number)), Some(Cached::Packed(_))));
     let packed = packed.count();
     assert!((200..800).contains(&packed), "{packed} in 200 KiB");
+}
+
+#[tokio::test]
+async fn what_was_found_packed_is_kept_as_it_is_sent_again() {
+    let cache = ResponseCache::new(300 * 1024, 16);
+    let file = file(&[]).await;
+    (0..200).for_each(|number| cache.insert(&key(number), entry(intent(), file.clone())));
+    let is_packed = |number: &u32| matches!(cache.get(&key(*number)), Some(Cached::Packed(_)));
+    let number = (0..200).find(is_packed).expect("one without room for it whole");
+    let Some(Cached::Packed(packed)) = cache.get(&key(number)) else { unreachable!() };
+    let unpacked = Arc::new(packed.unpack().unwrap().with(Bytes::from_static(CONTENT)));
+    // It is asked for as often as those that are kept so, and takes the place of one of them.
+    for _ in 0..8 {
+        cache.get(&key(number));
+        cache.insert_unpacked(&key(number), &unpacked);
+    }
+    assert!(matches!(cache.get(&key(number)), Some(Cached::Whole(entry)) if Arc::ptr_eq(&entry, &unpacked)));
 }
 
 proptest! {
