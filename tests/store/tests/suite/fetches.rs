@@ -1,4 +1,4 @@
-//! What tokens fetched: by version and day, forgotten with time.
+//! What tokens fetched: by version and day, forgotten with time; and that what is fetched by another name is counted by its bytes.
 
 use bytes::Bytes;
 use packhouse_store::{
