@@ -126,7 +126,8 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
     eventually("nothing is left in the trash", || {
         (count("select count(*) from trash").trim() == "0").then_some(())
     });
-    assert!(busy.1 < Duration::from_secs(1) && quiet.1 < Duration::from_secs(1));
+    // Who publishes beside it waits no longer than a second, unless the machine has them wait without it.
+    assert!(busy.1 < quiet.1.max(Duration::from_secs(1)), "{busy:?}, and {quiet:?} with nothing beside them");
 }
 
 /// Brings everything back, by many hands; how much.

@@ -8,7 +8,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::runtime::Handle;
@@ -26,6 +26,11 @@ use crate::sqlite::open_reader;
 const READERS: usize = 4;
 /// How long one waits for those before it.
 const TURN: Duration = Duration::from_secs(30);
+/// How long a statement on a thread of its own may run: a few that come to no end would hold up all that others read. What reads a whole
+/// database, such as a backup, has a connection of its own.
+const LONGEST: Duration = Duration::from_secs(30);
+/// After how many of SQLite's instructions it is looked at whether the time is over: some milliseconds' worth.
+const INSTRUCTIONS: i32 = 100_000;
 /// How many times one that finds another running where it is asked for gives way to it.
 const YIELDS: usize = 3;
 /// KiB of the database that a connection holds in memory.
@@ -56,11 +61,16 @@ struct Readers {
     here: Mutex<Option<Connection>>,
     /// Whether other threads go on while this one waits for the disk.
     beside_others: bool,
+    longest: Duration,
 }
 
 impl SqliteReaders {
     /// Of this file, which is there.
     pub(super) async fn open(file: &Path) -> Result<SqliteReaders, StoreError> {
+        SqliteReaders::open_for(file, LONGEST).await
+    }
+
+    async fn open_for(file: &Path, longest: Duration) -> Result<SqliteReaders, StoreError> {
         let file: Box<Path> = file.into();
         let of_file = file.clone();
         let opened = spawn_blocking(move || open(&of_file)).await.map_err(StoreError::database)?;
@@ -72,10 +82,11 @@ impl SqliteReaders {
             idle: Mutex::default(),
             here: Mutex::new(Some(here)),
             beside_others: Handle::current().metrics().num_workers() > 1,
+            longest,
         })))
     }
 
-    /// The rows of a statement, which runs on a thread of its own.
+    /// The rows of a statement, which runs on a thread of its own, for [`LONGEST`] at most.
     pub(super) async fn fetch(
         &self,
         sql: Sql,
@@ -141,6 +152,8 @@ impl Readers {
     fn read(&self, sql: &str, values: &[Value], wanted: Wanted) -> rusqlite::Result<Vec<LocalRow>> {
         let idle = self.idle().pop();
         let connection = idle.map_or_else(|| open(&self.file), Ok)?;
+        let until = Instant::now() + self.longest;
+        connection.progress_handler(INSTRUCTIONS, Some(move || Instant::now() >= until))?;
         let rows = run(&connection, sql, values, wanted);
         if !self.turns.is_closed() {
             self.idle().push(connection);
@@ -242,6 +255,22 @@ mod tests {
         let readers = readers(folder.path()).await;
         assert_eq!(readers.fetch_few(SQL.into(), values![1], Wanted::All).await.unwrap().len(), 1);
         assert_eq!(readers.connections(), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_comes_to_no_end_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        readers(folder.path()).await.close().await;
+        let readers =
+            SqliteReaders::open_for(&folder.path().join("test.db"), Duration::from_millis(20)).await;
+        let readers = readers.unwrap();
+        let endless =
+            "WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT COUNT(*) FROM n";
+        for _ in 0..2 * READERS {
+            let ended = readers.fetch(endless.into(), values![], Wanted::All).await;
+            assert!(matches!(ended, Err(StoreError::Unavailable { .. })));
+        }
+        assert_eq!(readers.fetch(SQL.into(), values![1], Wanted::All).await.unwrap().len(), 1);
     }
 
     #[tokio::test]
