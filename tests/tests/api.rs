@@ -37,6 +37,8 @@ fn what_the_transport_and_the_session_say_comes_first() {
     is(post(&client, "/v1/sessions", &large), 413, "request_body_too_large", "by its length");
     let tokens = format!("[{}1]", "1,".repeat(4_900));
     is(post(&client, "/v1/sessions", &tokens), 400, "invalid_request", "no object");
+    let values = json!([OWNER, PASSWORD, null, false]).to_string();
+    is(post(&client, "/v1/sessions", &values), 400, "invalid_request", "the fields' values alone");
     let server = Server::with().env("PACKHOUSE_LIMITS_API_JSON_TOKENS", "100").start();
     let client = Client::new(server.api());
     is(post(&client, "/v1/sessions", &tokens), 413, "request_body_too_large", "by its JSON tokens");
@@ -54,6 +56,16 @@ fn what_the_transport_and_the_session_say_comes_first() {
     let method = client.send(Request::new("PATCH", "/v1/sessions")).expect(405);
     assert!(method.header("allow").is_some_and(|allow| allow.contains("POST")));
     client.get("/v1/nothing").expect(404);
+}
+
+#[test]
+fn a_list_is_not_an_object_without_fields() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    for (method, path) in [("PATCH", "/v1/organization"), ("POST", "/v1/querybatch"), ("POST", "/v1/query")] {
+        let request = Request::new(method, path).header("Content-Type", "application/json").body("[]");
+        assert_eq!(api.client().send(request).expect(400).field("error"), "invalid_request", "{path}");
+    }
 }
 
 #[test]

@@ -339,9 +339,13 @@ impl Call {
         self.actor.as_ref().ok_or_else(|| ApiError::from(&catalogue::NOT_SIGNED_IN))
     }
 
-    /// The body in the shape of its structure; 400 `invalid_request` for an unknown or missing field.
+    /// The body in the shape of its structure; 400 `invalid_request` for an unknown or missing field, and for a list: serde would take
+    /// its values for the fields in their order, and an empty one for an object with none.
     pub(crate) fn body<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         let body = self.body.take().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        if body.is_array() {
+            return Err(ApiError::invalid("The body is not right: it is a list, where an object belongs."));
+        }
         serde_json::from_value(body)
             .map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))
     }
