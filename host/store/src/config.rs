@@ -90,7 +90,7 @@ impl fmt::Debug for StoreConfig {
 }
 
 /// How long a statement of PostgreSQL may take, so that a lock that is never given up and a network that has gone silent hold up
-/// what waits for them and nothing else. SQLite's have limits of their own.
+/// what waits for them and nothing else. SQLite's reads have one of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseLimits {
     /// One statement; what the collection of garbage does may take 30 times as long.

@@ -29,8 +29,9 @@ const TURN: Duration = Duration::from_secs(30);
 /// How long a statement on a thread of its own may run: a few that come to no end would hold up all that others read. What reads a whole
 /// database, such as a backup, has a connection of its own.
 const LONGEST: Duration = Duration::from_secs(30);
-/// After how many of SQLite's instructions it is looked at whether the time is over: some milliseconds' worth.
-const INSTRUCTIONS: i32 = 100_000;
+/// After how many of SQLite's instructions it is looked at whether the time is over. Most take some nanoseconds; one that asks the index of
+/// texts may take a millisecond.
+const INSTRUCTIONS: i32 = 1_000;
 /// How many times one that finds another running where it is asked for gives way to it.
 const YIELDS: usize = 3;
 /// KiB of the database that a connection holds in memory.
