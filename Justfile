@@ -23,13 +23,13 @@ run *ARGS: build
     target/release/packhouse serve {{ ARGS }}
 
 # Everything that a change must pass
-test: lint build guests (suite "")
+test: lint build guests (suite "--exclude packhouse-chart-tests" "")
 
 # The same, with the large sizes and the many rounds, with the packages, and with made-up input
-test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-shipped test-dist (fuzz-all "20")
+test-all: lint build guests (suite "" "PACKHOUSE_TEST_LONG=1") test-shipped test-dist (fuzz-all "20")
 
 # The same as `test`, by what `just dist` ships: a program that is optimised as a whole
-test-shipped: build guests (dist "tarball") (suite ("PACKHOUSE_TEST_PROGRAM=" + justfile_directory() / "target/packages/stage/packhouse"))
+test-shipped: build guests (dist "tarball") (suite "--exclude packhouse-chart-tests" ("PACKHOUSE_TEST_PROGRAM=" + justfile_directory() / "target/packages/stage/packhouse"))
 
 # Every package, in target/packages: tarball, Debian package, container image, wheel, Helm chart; or those named
 dist *KINDS:
@@ -45,29 +45,39 @@ test-dist: build dist
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --release --locked -- -D warnings
+    cargo test --workspace --release --locked --quiet --test lints
+
+# Tests wait for servers and clients for most of their time, so that more of them run at one time than there are cores.
+threads := `echo $((3 * $(nproc)))`
 
 [private]
-suite LONG:
+suite LESS SETTINGS:
     @mkdir -p target && rm -f target/skipped.txt
-    {{ LONG }} cargo run --release --locked --quiet --bin xtask -- suite
+    {{ SETTINGS }} cargo test --workspace {{ LESS }} --release --locked --no-fail-fast -- --test-threads={{ threads }}
     @if [ -s target/skipped.txt ]; then sort -u target/skipped.txt; fi
 
-# One test file of tests/tests, as in `just test-one maven_clients`
-test-one FILE *ARGS: build
-    cargo test --release --locked -p packhouse-tests --test {{ FILE }} -- {{ ARGS }}
+# One module of tests/tests, as in `just test-one maven_clients`, or a test of it: `just test-one maven_clients::NAME`
+test-one NAME *ARGS: build
+    cargo test --workspace --release --locked --test \
+        "$(ls -d tests/tests/*/$(echo {{ NAME }} | sed 's/::.*//') tests/tests/*/$(echo {{ NAME }} | sed 's/::.*//').rs 2>/dev/null | head -n 1 | cut -d/ -f3)" \
+        -- {{ NAME }} {{ ARGS }}
+
+# Every test, with the first tier that runs it: change, nightly or release (docs/TESTING.md)
+tiers:
+    @cargo run --release --locked --quiet --bin xtask -- tiers
 
 # The official OCI conformance suite, a program that you have built, against a server; VERSION is 1.1, dev, or 1.1.1 for the tag's
 conformance PROGRAM VERSION="1.1": build
     PACKHOUSE_CONFORMANCE={{ absolute_path(PROGRAM) }} PACKHOUSE_CONFORMANCE_VERSION={{ VERSION }} \
-        cargo test --release --locked -p packhouse-tests --test oci_conformance -- --nocapture
+        cargo test --workspace --release --locked --test clients -- oci_conformance --nocapture
 
 # Servers of an older program, with its plugins beside it, replaced by this one's under load; `just dist tarball` of an older commit makes one
 rolling PROGRAM: build
-    PACKHOUSE_TEST_OLDER={{ absolute_path(PROGRAM) }} cargo test --release --locked -p packhouse-tests --test rolling -- --nocapture
+    PACKHOUSE_TEST_OLDER={{ absolute_path(PROGRAM) }} cargo test --workspace --release --locked --test faults -- rolling --nocapture
 
 # Clients through proxies of upstreams outside: those that PACKHOUSE_LIVE_NPM, _PYTHON and _MAVEN name
 live: build
-    cargo test --release --locked -p packhouse-tests --test live -- --nocapture
+    cargo test --workspace --release --locked --test live -- --nocapture
 
 # Coverage that libFuzzer reads; the compiler of the rest will do, no nightly is needed
 coverage := "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
@@ -96,7 +106,7 @@ chaos *ARGS: build
 
 # The picture in README.md, made anew by the test of it
 picture: build
-    PACKHOUSE_PICTURE="$PWD/docs/portal.webp" cargo test --workspace --release --locked --test portal_picture
+    PACKHOUSE_PICTURE="$PWD/docs/portal.webp" cargo test --workspace --release --locked --test portal -- portal_picture
 
 # What the server is to reach, as one table of ratios: `just bench --only kept`, `just bench --help`
 bench *ARGS: build

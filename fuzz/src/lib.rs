@@ -1,7 +1,7 @@
 //! What each target does with bytes that somebody made up. Nothing may panic, and nothing may be the server's fault (500):
 //! plugins run here as native code over the memory host, so that a panic in one ends the program.
 //!
-//! `tests/tests/seeds.rs` includes this file and replays `seeds/` with it on every run of the tests.
+//! `tests/inside/src/seeds.rs` includes this file and replays `seeds/` with it on every run of the tests.
 
 #![allow(unreachable_pub, reason = "public for the targets, which are programs beside this library")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "to fail is how it speaks")]

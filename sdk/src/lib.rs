@@ -149,3 +149,10 @@ pub mod __private {
         present, retention, upkeep, versions, wit_bindgen,
     };
 }
+
+#[cfg(test)]
+extern crate self as packhouse_sdk;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod outside_tests;

@@ -1,11 +1,11 @@
-//! Builds plugins and guests into components, `cargo run -p xtask --release -- plugins` and `-- guests`, and runs all tests.
+//! Builds plugins and guests into components, `cargo run -p xtask --release -- plugins` and `-- guests`.
 //!
 //! Not a build script, because cargo within cargo waits for itself; into a target folder of its own, because the host's
 //! would be locked, and spoilt by another toolchain.
 
 mod scripts;
 mod selection;
-mod suite;
+mod tiers;
 
 use anyhow::{Context, Result, bail};
 use packhouse_authoring::compile::{self, Crates};
@@ -17,7 +17,7 @@ const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release
        xtask plugins FOLDER    builds the crate, or the project in JavaScript, in that folder, wherever it lies, into the same
        xtask renamed    prints what stands in compiled code for which folder of this machine, as FOLDER=NAME
        xtask guests    builds tests/guests/* into target/release/guests
-       xtask suite    builds all tests and runs them, some programs at one time
+       xtask tiers    prints every test with the first tier that runs it
 PACKHOUSE_WASM_TOOLCHAIN is `rustup`, `debian` or `auto` (what is there; rustup's first)";
 
 fn main() -> Result<()> {
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
             make(&root, &selection::elsewhere(&root, Path::new(folder))?, "target/release/plugins")
         }
         ["guests"] => make(&root, &selection::guests(&root), "target/release/guests"),
-        ["suite"] => suite::run(&root),
+        ["tiers"] => tiers::print(&root),
         ["renamed"] => {
             for (folder, name) in renamed::folders(&root, "/packhouse")? {
                 println!("{}={name}", folder.display());

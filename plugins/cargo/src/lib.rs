@@ -93,3 +93,10 @@ packhouse_sdk::export!(Cargo, upkeep, present, retention, versions);
 fn busy() -> Failure {
     Failure::busy("the same crate")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_cargo;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

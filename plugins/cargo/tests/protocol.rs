@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod table;
+use super::table;
 
 use packhouse_cargo::Cargo;
 use packhouse_sdk::VersionId;

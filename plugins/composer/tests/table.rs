@@ -1,6 +1,6 @@
 //! The protocol of Composer's repositories as a table: what clients send, and what must come back.
 //!
-//! It runs through the component and the runtime: `tests/tests/wasm_table.rs` includes this file. All run in one repository, in their order.
+//! It runs through the component and the runtime: `tests/inside/src/wasm_table.rs` includes this file. All run in one repository, in their order.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 

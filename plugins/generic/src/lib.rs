@@ -68,3 +68,10 @@ fn busy() -> Failure {
 fn missing(path: &str) -> Failure {
     Failure::not_found(format!("Nothing is stored at {path}"))
 }
+
+#[cfg(test)]
+extern crate self as packhouse_generic;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

@@ -1,6 +1,6 @@
 //! The format's table over the memory host, and what needs more than rows: proxies, groups, what is shown, upkeep.
 
-mod table;
+use super::table;
 
 use packhouse_generic::Generic;
 use packhouse_sdk::VersionId;

@@ -57,3 +57,10 @@ packhouse_sdk::export!(Go, upkeep, present, retention, versions);
 fn busy() -> Failure {
     Failure::busy("the same module")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_go;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

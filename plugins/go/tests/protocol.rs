@@ -1,8 +1,6 @@
 //! The protocol's table over the memory host, and what needs more than rows: proxies, groups, upkeep, what is shown.
 
-mod table;
-#[path = "../../python/tests/wheel.rs"]
-mod wheel;
+use super::table;
 
 use packhouse_go::Go;
 use packhouse_sdk::VersionId;

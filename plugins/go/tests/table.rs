@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-use crate::wheel;
+use super::wheel;
 use packhouse_testkit::Case;
 
 /// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.

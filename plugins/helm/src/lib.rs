@@ -72,3 +72,10 @@ packhouse_sdk::export!(Helm, upkeep, present, retention);
 fn busy() -> Failure {
     Failure::busy("the same chart")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_helm;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod chart;
-mod table;
+use super::chart;
+use super::table;
 
 use chart::chart;
 use packhouse_helm::Helm;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod chart;
+use super::chart;
 
 use chart::{chart, provenance, sha256};
 use packhouse_helm::Helm;

@@ -75,3 +75,10 @@ packhouse_sdk::export!(Maven, upkeep, present, retention, versions);
 fn busy() -> Failure {
     Failure::busy("the same files")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_maven;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

@@ -1,6 +1,6 @@
 //! The protocol's table over the memory host, and what needs more than rows: many versions, time, intents, what is shown.
 
-mod table;
+use super::table;
 
 use packhouse_maven::Maven;
 use packhouse_sdk::{Action, BodyPlan, VersionId};

@@ -139,3 +139,10 @@ packhouse_sdk::export!(Npm, upkeep, present, retention, versions);
 fn busy() -> Failure {
     Failure::busy("the same package")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_npm;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-#[path = "release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
-mod release;
+use super::table::release;
 
 use packhouse_npm::Npm;
 use packhouse_sdk::VersionId;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod table;
+use super::table;
 
 use packhouse_npm::Npm;
 use packhouse_sdk::{Action, BodyPlan, Token, VersionId};

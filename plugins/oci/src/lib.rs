@@ -102,3 +102,10 @@ fn busy() -> Failure {
     Failure::new(503, "UNAVAILABLE", "others are changing the same image right now; try again")
         .header("retry-after", "1")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_oci;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

@@ -1,7 +1,7 @@
 //! The protocol's table over the memory host, and what needs more than rows: groups, intents, what is shown, what goes when
 //! nothing points to it.
 
-mod table;
+use super::table;
 
 use packhouse_oci::Oci;
 use packhouse_sdk::{Action, BodyPlan, VersionId};

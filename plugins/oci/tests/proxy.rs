@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-#[allow(dead_code, reason = "the protocol's tests use the rest")]
-mod table;
+use super::table;
 
 use packhouse_oci::Oci;
 use packhouse_testkit::{Answer, MemoryHost, Mount};

@@ -100,3 +100,10 @@ packhouse_sdk::export!(Python, upkeep, present, retention, versions);
 fn busy() -> Failure {
     Failure::busy("the same project")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_python;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

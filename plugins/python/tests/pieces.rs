@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod wheel;
+use super::wheel;
 
 use packhouse_python::Python;
 use packhouse_sdk::VersionId;

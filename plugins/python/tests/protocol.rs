@@ -1,7 +1,7 @@
 //! The protocol's table over the memory host, and what needs more than rows: many versions, time, intents, what is shown.
 
-mod table;
-mod wheel;
+use super::table;
+use super::wheel;
 
 use packhouse_python::Python;
 use packhouse_sdk::{Action, BodyPlan, VersionId};

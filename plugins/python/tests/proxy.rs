@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod wheel;
+use super::wheel;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -75,3 +75,10 @@ packhouse_sdk::export!(RubyGems, upkeep, present, retention, versions);
 fn busy() -> Failure {
     Failure::busy("the same gem")
 }
+
+#[cfg(test)]
+extern crate self as packhouse_rubygems;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod protocol_tests;

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod gem;
-mod table;
+use super::gem;
+use super::table;
 
 use flate2::read::{GzDecoder, ZlibDecoder};
 use gem::{built, gem, needs, yaml};

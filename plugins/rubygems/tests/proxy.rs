@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-mod gem;
+use super::gem;
 
 use gem::{gem, sha256};
 use packhouse_rubygems::RubyGems;

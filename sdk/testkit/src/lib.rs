@@ -69,3 +69,10 @@ pub use request::{Form, TestRequest};
 pub use state::{Fetched, LogLine};
 pub use table::{Missed, World, examine, run};
 pub use tar::tar_archive;
+
+#[cfg(test)]
+extern crate self as packhouse_testkit;
+
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod outside_tests;

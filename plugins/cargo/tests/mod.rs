@@ -1,0 +1,4 @@
+//! The protocol as clients speak it, natively over a host in memory.
+
+mod protocol;
+mod table;

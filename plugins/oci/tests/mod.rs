@@ -1,0 +1,5 @@
+//! The protocol as clients speak it, natively over a host in memory.
+
+mod protocol;
+mod proxy;
+mod table;

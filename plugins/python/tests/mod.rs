@@ -1,0 +1,7 @@
+//! The protocol as clients speak it, natively over a host in memory.
+
+mod pieces;
+mod protocol;
+mod proxy;
+mod table;
+mod wheel;

@@ -1,0 +1,49 @@
+//! Real clients of each format against a running server: what people type, and what they read when it is refused.
+
+#[path = "../../../plugins/helm/tests/chart.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod chart;
+
+#[path = "../../../plugins/rubygems/tests/gem.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod gem;
+
+#[path = "../../../plugins/npm/tests/release.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod release;
+
+#[path = "../../../plugins/python/tests/wheel.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod wheel;
+
+#[path = "../../../plugins/composer/tests/zip.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod zip;
+
+mod acme;
+mod attestations;
+mod browser_login;
+mod cargo_clients;
+mod composer_clients;
+mod connection;
+mod connection_clients;
+mod generic_clients;
+mod go_clients;
+mod gradle_client;
+mod helm_clients;
+mod maven_clients;
+mod maven_ivy;
+mod maven_proxy_clients;
+mod moving;
+mod npm_clients;
+mod npm_services;
+mod oci_artifacts;
+mod oci_clients;
+mod oci_conformance;
+mod oci_go_clients;
+mod oci_proxy_clients;
+mod python_clients;
+mod python_proxy_clients;
+mod rubygems_clients;
+mod tls;
+mod trusted_publishing;

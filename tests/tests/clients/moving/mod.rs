@@ -1,0 +1,17 @@
+//! Moving in and out, by the built program: from trees, indexes, registries and managers into a repository, out of it into a folder and back,
+//! with real clients on both sides; damaged, refused, killed, and run again.
+
+mod clock;
+mod images;
+mod js;
+mod kills;
+mod managers;
+mod maven;
+mod page;
+mod peers;
+mod python;
+mod refusals;
+use crate::release;
+mod scale;
+use crate::wheel;
+mod world;

@@ -1,0 +1,193 @@
+//! Python projects: from an index to another, with times, yanked versions and signatures; out into a folder that pip installs from, and in.
+
+use packhouse_tests::python::{Home, PythonRepository};
+use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::{Api, Request, Server, skip};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::world::{BEGIN_2020_MS, lines, moved, moved_with, version};
+use crate::wheel;
+
+/// Files of two projects, one with two versions of which one is yanked.
+fn fill(repository: &PythonRepository, server: &Server) {
+    for (project, number) in [("demo-one", "1.0"), ("demo-one", "2.0rc1"), ("demo-two", "1.0.post1")] {
+        let file = wheel::wheel_name(project, number);
+        repository.publish(project, number, &file, &wheel::wheel(project, number, "")).expect(200);
+    }
+    repository
+        .publish("demo-one", "1.0", "demo_one-1.0.tar.gz", &wheel::sdist("demo-one", "1.0"))
+        .expect(200);
+    signed(repository);
+    let path = repository.path("projects/demo-three/status");
+    repository.client.put(&path, r#"{"status": "archived", "reason": "done"}"#).expect(200);
+    let state = json!({"state": "yanked", "reason": "it <breaks>"});
+    let path = format!("/v1/repositories/{}/packages/demo-one/versions/1.0/state", repository.id);
+    Api::sign_in(server).send("PUT", &path, &state).expect(200);
+}
+
+/// A file with a signature and an attestation.
+fn signed(repository: &PythonRepository) {
+    let (name, file) = (wheel::wheel_name("demo-three", "1.0"), wheel::wheel("demo-three", "1.0", ""));
+    let encoded = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1", "predicateType": "https://docs.pypi.org/attestations/publish/v1", "predicate": null,
+        "subject": [{"name": name, "digest": {"sha256": packhouse_tests::digests::sha256(&file)}}],
+    });
+    let attestations = json!([{
+        "version": 1, "verification_material": {"certificate": encoded("certificate"), "transparency_entries": [{}]},
+        "envelope": {"statement": encoded(&statement.to_string()), "signature": encoded("signature")},
+    }]);
+    let part = |what: &str| format!("--x\r\nContent-Disposition: form-data; name={what}\r\n\r\n");
+    let mut form = Vec::new();
+    for (field, value) in
+        [("name", "demo-three"), ("version", "1.0"), ("attestations", &attestations.to_string())]
+    {
+        form.extend(format!("{}{value}\r\n", part(&format!("\"{field}\""))).bytes());
+    }
+    form.extend(
+        format!("{}a signature\r\n", part(&format!("\"gpg_signature\"; filename=\"{name}.asc\""))).bytes(),
+    );
+    form.extend(part(&format!("\"content\"; filename=\"{name}\"")).bytes());
+    form.extend(&file);
+    form.extend(b"\r\n--x--\r\n");
+    let request =
+        Request::new("POST", &repository.path("")).header("Content-Type", "multipart/form-data; boundary=x");
+    repository.client.send(request.body(form)).expect(200);
+}
+
+const PROJECTS: [&str; 3] = ["demo-one", "demo-two", "demo-three"];
+const FILES: usize = 5;
+
+/// What installers read of a project's files, and what lies beside them.
+fn told(repository: &PythonRepository, project: &str) -> Value {
+    let page = repository.page(project);
+    let mut files = page["files"].as_array().unwrap().clone();
+    files.sort_by_key(|file| file["filename"].to_string());
+    let members = ["filename", "hashes", "yanked", "upload-time", "requires-python", "size", "gpg-sig"];
+    let mut beside = Vec::new();
+    for file in &files {
+        let name = file["filename"].as_str().unwrap();
+        for (more, there) in
+            [("asc", file["gpg-sig"] == true), ("provenance", file["provenance"].is_string())]
+        {
+            if there {
+                beside.push(repository.file(project, "1.0", &format!("{name}.{more}")).expect(200).text());
+            }
+        }
+    }
+    let files: Vec<Value> = files
+        .iter()
+        .map(|file| members.iter().map(|member| (*member, file[member].clone())).collect())
+        .collect();
+    json!({"files": files, "beside": beside, "status": page["project-status"]})
+}
+
+#[test]
+fn an_index_is_moved_with_times_and_yanked_versions() {
+    let (server, other) = (Server::start(), Server::start());
+    let (old, new) = (PythonRepository::create(&server, "old"), PythonRepository::create(&other, "new"));
+    fill(&old, &server);
+    let login = format!("{}:{}", packhouse_tests::server::OWNER, old.token.secret);
+    let index = old.index();
+    let words = ["import", "new", "--from", "pypi", &index];
+    let login = [("PACKHOUSE_SOURCE_LOGIN", login.as_str())];
+    let first = moved_with(&other, &words, &login).well();
+    assert_eq!(first.count("moved"), FILES, "{:#?}", first.lines);
+    for project in PROJECTS {
+        assert_eq!(told(&old, project), told(&new, project));
+    }
+    let three = told(&new, "demo-three");
+    assert_eq!(
+        (&three["status"]["status"], three["beside"].as_array().unwrap().len()),
+        (&json!("archived"), 2),
+        "{three:#}"
+    );
+    let yanked = version(&other, &new.id, "demo-one", "1.0");
+    assert_eq!((&yanked["state"], &yanked["reason"]), (&json!("yanked"), &json!("it <breaks>")));
+    moved_with(&other, &words, &login).adds_nothing();
+
+    // Taken back at the source, it is taken back here.
+    let path = format!("/v1/repositories/{}/packages/demo-one/versions/1.0/state", old.id);
+    Api::sign_in(&server).send("PUT", &path, &json!({"state": "", "reason": ""})).expect(200);
+    moved_with(&other, &words, &login).well();
+    assert_eq!(version(&other, &new.id, "demo-one", "1.0")["state"], "");
+    let one = moved_with(&other, &[&words[..], &["--package", "Demo.Two"]].concat(), &login).well();
+    assert_eq!(one.lines.len(), 1, "{:#?}", one.lines);
+}
+
+#[test]
+fn out_into_a_folder_that_pip_installs_from_and_in_again() {
+    let (server, other, home) = (Server::start(), Server::start(), TempDir::new().unwrap());
+    let (old, new) = (PythonRepository::create(&server, "old"), PythonRepository::create(&other, "simple"));
+    fill(&old, &server);
+    let out = home.path().join("out").to_string_lossy().into_owned();
+    assert_eq!(moved(&server, &["export", "old", &out]).well().count("moved"), FILES);
+    moved(&server, &["export", "old", &out]).adds_nothing();
+    let listed = lines(&home.path().join("out/export.jsonl"));
+    let yanked = listed.iter().filter(|line| line["state"] == "yanked" && line["reason"] == "it <breaks>");
+    assert_eq!((listed.len(), yanked.count()), (FILES + 1, 2), "{listed:#?}");
+    let first = moved(&other, &["import", "simple", "--from", "export", &out]).well();
+    assert_eq!(first.count("moved"), FILES);
+    moved(&other, &["import", "simple", "--from", "export", &out]).adds_nothing();
+    for project in PROJECTS {
+        assert_eq!(told(&old, project), told(&new, project));
+    }
+
+    let pip = match Home::with("pip") {
+        Ok(pip) => pip,
+        Err(reason) => return skip("pip", &reason),
+    };
+    for index in [format!("file://{out}/simple"), new.index_of(&new.token.secret)] {
+        let _ = std::fs::remove_dir_all(pip.folder().join("site"));
+        let words = ["install", "--no-cache-dir", "--target", "site", "--index-url", &index];
+        pip.run("", "pip", &[&words[..], &["demo-two", "demo-one==1.0"]].concat(), &[]).well();
+        assert!(pip.folder().join("site/demo_two/__init__.py").is_file());
+        // What is yanked is not chosen.
+        pip.run("", "pip", &[&words[..], &["demo-one<2"]].concat(), &[]).refused("No matching distribution");
+    }
+}
+
+#[test]
+fn pages_and_odd_files_are_understood() {
+    let (server, upstream) = (Server::start(), Upstream::start());
+    let new = PythonRepository::create(&server, "new");
+    let (one, two) = (wheel::wheel("odd", "1.0", ""), wheel::sdist("odd", "1.0"));
+    let sha256 = packhouse_tests::digests::sha256(&one);
+    let html = |text: String| Answer::ok(text).header("Content-Type", "text/html");
+    upstream.on("/simple/", html("<a href='odd/'>Odd</a><a href='gone/'>gone</a>".to_owned()));
+    upstream.on(
+        "/simple/odd/",
+        html(format!(
+            "<a href='/f/odd-1.0-py3-none-any.whl#sha256={sha256}' data-yanked=''>w</a><a href='/f/odd-1.0.tar.gz'>s</a>\
+             <a href='/f/odd-1.0-py2.7.egg'>e</a>"
+        )),
+    );
+    upstream.on(
+        "/f/odd-1.0-py3-none-any.whl",
+        Answer::ok(one).header("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT"),
+    );
+    upstream.on("/f/odd-1.0.tar.gz", Answer::ok(two).chunked(100));
+    let url = upstream.url();
+    let first = moved(&server, &["import", "new", "--from", "pypi", &url]);
+    assert!(!first.said.success);
+    assert_eq!((first.count("moved"), first.count("skipped")), (2, 1), "{:#?}", first.lines);
+    assert!(first.line("odd-1.0-py2.7.egg")["reason"].as_str().unwrap().contains("no wheel"));
+    let gone = first.lines.iter().find(|line| line["package"] == "gone").unwrap();
+    assert!(gone["outcome"] == "refused" && gone["reason"].as_str().unwrap().contains("404"), "{gone}");
+    // Of two files one is yanked: a version is yanked as a whole here.
+    let state = first.lines.iter().find(|line| line["what"] == "state").unwrap();
+    assert!(state["reason"].as_str().unwrap().starts_with("1 of 2 files"), "{state}");
+    let times: Vec<_> = told(&new, "odd")["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["upload-time"].clone())
+        .collect();
+    assert_eq!(times[0], "2020-01-01T00:00:00.000000Z");
+    let read = new.client.send(Request::new("GET", &new.path("simple/odd/")));
+    assert!(read.text().contains("odd-1.0.tar.gz"));
+    let again = moved(&server, &["import", "new", "--from", "pypi", &url]);
+    assert_eq!((again.count("moved"), again.count("present")), (0, 2), "{:#?}", again.lines);
+    assert_eq!(version(&server, &new.id, "odd", "1.0")["published_at"], BEGIN_2020_MS);
+}

@@ -1,0 +1,230 @@
+//! npm, pnpm, yarn and bun themselves: they publish, are refused with words that a person understands, and install into empty
+//! projects.
+
+use packhouse_tests::npm::{Js, NpmRepository, Tool};
+use packhouse_tests::{Api, Server, skip};
+use serde_json::json;
+
+/// This client with a repository of its own; none, and said so, where it is not here.
+fn set(server: &Server, tool: Tool) -> Option<(NpmRepository, Js)> {
+    let repository = NpmRepository::create(server, tool.name());
+    match Js::new(tool, &repository.url(server), &repository.token.secret) {
+        Ok(js) => Some((repository, js)),
+        Err(reason) => {
+            skip(tool.name(), &reason);
+            None
+        }
+    }
+}
+
+/// The same for each of these clients, at the same time.
+fn with_each(tools: &[Tool], work: fn(&Server, NpmRepository, Js)) {
+    let server = Server::start();
+    std::thread::scope(|scope| {
+        for tool in tools {
+            let server = &server;
+            scope.spawn(move || {
+                if let Some((repository, js)) = set(server, *tool) {
+                    work(server, repository, js);
+                }
+            });
+        }
+    });
+}
+
+const NPMS: [Tool; 2] = [Tool::Npm10, Tool::Npm11];
+
+#[test]
+fn every_client_publishes_once_and_installs() {
+    with_each(&Tool::ALL, |_, repository, js| {
+        js.package("left", &json!({"name": "left", "version": "1.0.0", "description": "one half"}));
+        js.package("right", &json!({"name": "@acme/right", "version": "2.0.0", "license": "MIT"}));
+        js.publish("left").well();
+        js.publish("right").well();
+        let again = js.publish("left");
+        again.refused(match js.tool {
+            // These look first whether the version is there.
+            Tool::Npm11 | Tool::Pnpm => "You cannot publish over the previously published versions",
+            // It prints the code alone.
+            Tool::Yarn1 => "conflict",
+            Tool::Npm10 | Tool::Yarn4 | Tool::Bun => "is published already and cannot be replaced",
+        });
+
+        let wanted = json!({"left": "^1.0.0", "@acme/right": "^2.0.0"});
+        js.package(
+            "project",
+            &json!({"name": "project", "version": "0.0.0", "private": true, "dependencies": wanted}),
+        );
+        js.install("project").well();
+        let installed = |package: &str| js.installed("project", package);
+        assert_eq!(
+            (installed("left"), installed("@acme/right")),
+            (Some("1.0.0".into()), Some("2.0.0".into())),
+            "{:?}",
+            js.tool
+        );
+
+        js.package("newer", &json!({"name": "left", "version": "1.1.0"}));
+        js.publish("newer").well();
+        js.forget("project");
+        js.install_locked("project").well();
+        assert_eq!(
+            js.installed("project", "left").as_deref(),
+            Some("1.0.0"),
+            "{:?}: what the lock file says",
+            js.tool
+        );
+        assert_eq!(repository.get("left/latest").expect(200).json()["version"], "1.1.0", "{:?}", js.tool);
+    });
+}
+
+#[test]
+fn a_lock_file_holds_the_registry_to_its_bytes() {
+    with_each(&Tool::ALL, |_, repository, js| {
+        js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
+        js.publish("lib").well();
+        js.package(
+            "project",
+            &json!({"name": "project", "version": "0.0.0", "dependencies": {"lib": "1.0.0"}}),
+        );
+        js.install("project").well();
+        let integrity = repository.get("lib/1.0.0").json()["dist"]["integrity"].as_str().unwrap().to_owned();
+        let (file, lock) = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"]
+            .into_iter()
+            .map(|file| format!("project/{file}"))
+            .find_map(|file| Some((file.clone(), std::fs::read_to_string(js.folder().join(file)).ok()?)))
+            .expect("a lock file");
+        // Yarn 4 has a checksum of its own making instead.
+        let (of, other) = match lock.split_once("checksum: 10c0/") {
+            Some((_, rest)) => (rest[..128].to_owned(), "0".repeat(128)),
+            None => (integrity, format!("sha512-{}==", "A".repeat(86))),
+        };
+        assert!(lock.contains(&of), "{:?}:\n{lock}", js.tool);
+        js.write(&file, &lock.replace(&of, &other));
+        js.forget("project");
+        js.install_locked("project").refused(match js.tool {
+            Tool::Npm10 | Tool::Npm11 => "EINTEGRITY",
+            Tool::Pnpm => "ERR_PNPM_TARBALL_INTEGRITY",
+            Tool::Yarn1 => "Integrity check failed",
+            Tool::Yarn4 => "doesn't match the expected checksum",
+            Tool::Bun => "Integrity check failed",
+        });
+        assert_eq!(js.installed("project", "lib"), None, "{:?}", js.tool);
+    });
+}
+
+#[test]
+fn npm_manages_what_it_published() {
+    with_each(&NPMS, |_, repository, js| {
+        for version in ["1.0.0", "1.1.0", "2.0.0"] {
+            js.package(
+                "lib",
+                &json!({"name": "@acme/lib", "version": version, "description": "a librarian's lib"}),
+            );
+            js.publish("lib").well();
+        }
+        let says = |arguments: &[&str], words: &str| {
+            let said = js.run("lib", arguments).well();
+            assert!(said.text.contains(words), "{arguments:?} does not say {words:?}:\n{}", said.text);
+        };
+        says(&["ping"], "PONG");
+        says(&["whoami"], "owner@");
+        says(&["dist-tag", "add", "@acme/lib@1.1.0", "stable"], "+stable: @acme/lib@1.1.0");
+        says(&["dist-tag", "ls", "@acme/lib"], "stable: 1.1.0");
+        says(&["view", "@acme/lib@stable", "version"], "1.1.0");
+        says(&["dist-tag", "rm", "@acme/lib", "stable"], "-stable: @acme/lib@1.1.0");
+        says(&["deprecate", "@acme/lib@<2", "use 2"], "");
+        says(&["view", "@acme/lib@1.0.0", "deprecated"], "use 2");
+        says(&["deprecate", "@acme/lib@1.0.0", ""], "");
+        assert_eq!(repository.get("@acme/lib/1.0.0").json()["deprecated"], json!(null));
+        assert_eq!(repository.get("@acme/lib/1.1.0").json()["deprecated"], "use 2");
+        says(&["owner", "ls", "@acme/lib"], "owner@");
+        says(&["search", "librarian"], "@acme/lib");
+        says(&["view", "@acme/lib", "versions"], "2.0.0");
+
+        says(&["unpublish", "@acme/lib@2.0.0", "--force"], "- @acme/lib@2.0.0");
+        repository.get("@acme/lib/-/lib-2.0.0.tgz").expect(404);
+        assert_eq!(repository.get("@acme/lib/latest").expect(200).json()["version"], "1.1.0");
+        js.run("lib", &["publish"]).refused("its number is not given again");
+        says(&["unpublish", "@acme/lib", "--force"], "- @acme/lib");
+        js.run("lib", &["view", "@acme/lib"]).refused("There is no package @acme/lib in this repository");
+    });
+}
+
+#[test]
+fn a_deprecated_version_is_told_of_when_it_is_installed() {
+    with_each(&[Tool::Npm11, Tool::Pnpm, Tool::Yarn1], |_, repository, js| {
+        js.package("lib", &json!({"name": "old", "version": "1.0.0"}));
+        js.publish("lib").well();
+        repository
+            .put("old", &json!({"versions": {"1.0.0": {"deprecated": "use something newer"}}}))
+            .expect(201);
+        js.package(
+            "project",
+            &json!({"name": "project", "version": "0.0.0", "dependencies": {"old": "1.0.0"}}),
+        );
+        let said = js.install("project").well();
+        // pnpm names the version alone, yarn gives the reason alone.
+        let words = if js.tool == Tool::Yarn1 { "use something newer" } else { "deprecated" };
+        assert!(said.text.contains(words), "{:?}:\n{}", js.tool, said.text);
+    });
+}
+
+/// Every client's own words when its credential will not do. Those that read before they write are refused there: a bad token
+/// finds nothing.
+#[test]
+fn a_refused_credential_is_told_so_that_a_person_understands() {
+    with_each(&Tool::ALL, |server, repository, js| {
+        js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
+        js.package(
+            "project",
+            &json!({"name": "project", "version": "0.0.0", "dependencies": {"lib": "1.0.0"}}),
+        );
+        js.publish("lib").well();
+        js.package("lib", &json!({"name": "lib", "version": "1.1.0"}));
+        let (api, tool) = (Api::sign_in(server), js.tool);
+
+        let reader = api.create_token(&[&repository.id], &["read"], None);
+        js.credential(&reader.secret);
+        let said = js.publish("lib");
+        assert!(
+            !said.success && said.text.contains("[write]"),
+            "{tool:?} with a token that reads:\n{}",
+            said.text
+        );
+        js.install("project").well();
+
+        let revoked = api.create_token(&[&repository.id], &["read", "write"], None);
+        api.call("DELETE", &format!("/v1/tokens/{}", revoked.id)).expect(204);
+        for token in [revoked.secret.as_str(), "pkh_mistyped"] {
+            js.credential(token);
+            let said = js.publish("lib");
+            let words = ["401", "nable to authenticate", "Invalid authentication", "unauthorized"];
+            let tells = words.iter().any(|words| said.text.contains(words));
+            assert!(!said.success && tells, "{tool:?} with a token that does not count:\n{}", said.text);
+            js.forget("project");
+            let said = js.install("project");
+            assert!(
+                !said.success && (said.text.contains("404") || said.text.contains("not found")),
+                "{tool:?}:\n{}",
+                said.text
+            );
+        }
+        assert_eq!(
+            repository.get("lib/latest").json()["version"],
+            "1.0.0",
+            "{tool:?}: nothing was published"
+        );
+    });
+}
+
+#[test]
+fn what_npm_may_not_do_here_it_is_told() {
+    with_each(&NPMS, |_, _, js| {
+        js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
+        js.run_typing("lib", &["token", "create"], &[("password:", "a password")])
+            .refused("npm_cli_token_create_disabled");
+        let answers = [("Username:", "ann"), ("Password:", "a password"), ("Email:", "ann@example.com")];
+        js.run_typing("lib", &["login", "--auth-type=legacy"], &answers).refused("legacy_npm_login_disabled");
+    });
+}

@@ -1,0 +1,203 @@
+//! Python's clients through a proxy of another Packhouse: they install what it has, and once more when it is gone.
+
+use crate::wheel;
+
+use packhouse_tests::python::{Home, PythonRepository};
+use packhouse_tests::server::OWNER;
+use packhouse_tests::upstream::Upstream;
+use packhouse_tests::{Api, Server, digests, skip};
+use serde_json::json;
+
+/// Two servers, of which the near one has a proxy of a public repository of the far one.
+struct World {
+    far: Option<Server>,
+    near: Server,
+    origin: PythonRepository,
+    proxy: PythonRepository,
+}
+
+impl World {
+    /// With `app` in two versions, the newer of which wants another Python, and `lib`, which `app` needs.
+    fn new() -> Self {
+        let far = Server::start();
+        let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+        let origin = PythonRepository::create_as(
+            &far,
+            "origin",
+            &json!({"kind": "hosted", "settings": {"public": true}}),
+        );
+        for (project, version, more) in [
+            ("app", "1.0", "Requires-Dist: lib>=1\n"),
+            ("app", "2.0", "Requires-Dist: lib>=1\nRequires-Python: >=99\n"),
+            ("lib", "1.0", ""),
+            ("lib", "1.1", ""),
+        ] {
+            let (name, bytes) = (wheel::wheel_name(project, version), wheel::wheel(project, version, more));
+            origin.publish(project, version, &name, &bytes).expect(200);
+        }
+        let proxy = PythonRepository::proxy(&near, "proxy", &origin.url, &json!({}));
+        Self { far: Some(far), near, origin, proxy }
+    }
+
+    /// The far server ends; what stands at its address now sees who still asks.
+    fn switch_off(&mut self) -> Upstream {
+        let address = self.far.take().unwrap().packages();
+        Upstream::start_at(address)
+    }
+
+    /// What the proxy keeps, as the ends of the addresses that were asked.
+    fn kept(&self) -> Vec<String> {
+        let path = format!("/v1/repositories/{}/cache", self.proxy.id);
+        let view = Api::sign_in(&self.near).call("GET", &path).expect(200).json();
+        let paths = view["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap());
+        paths.map(|path| path.rsplit('/').find(|part| !part.is_empty()).unwrap().to_owned()).collect()
+    }
+}
+
+/// A home with this client; none, and said so, where it is not here.
+fn home(client: &str) -> Option<Home> {
+    Home::with(client).map_err(|reason| skip(client, &reason)).ok()
+}
+
+fn pip(home: &Home, index: &str, more: &[&str]) -> String {
+    let arguments = [&["install", "--no-cache-dir", "--index-url", index], more].concat();
+    home.run("", "pip", &arguments, &[]).well().text
+}
+
+fn installed(home: &Home, module: &str) -> String {
+    std::fs::read_to_string(home.folder().join("site").join(module).join("__init__.py")).unwrap()
+}
+
+const APP: &str = "app-1.0-py3-none-any.whl";
+const LIB: &str = "lib-1.1-py3-none-any.whl";
+
+#[test]
+fn pip_installs_by_metadata_and_hashes_and_again_without_the_upstream() {
+    let Some(first) = home("pip") else { return };
+    let mut world = World::new();
+    let index = world.proxy.index_of(&world.proxy.token.secret);
+    let planned = pip(&first, &index, &["--dry-run", "--target", "site", "app"]);
+    assert!(planned.contains("Would install app-1.0 lib-1.1"), "{planned}");
+    let mut kept = world.kept();
+    kept.sort();
+    let metadata = [format!("{APP}.metadata"), format!("{LIB}.metadata")];
+    assert_eq!(kept, ["app", &metadata[0], "lib", &metadata[1]], "no wheel was needed to plan");
+
+    pip(&first, &index, &["--target", "site", "app"]);
+    assert_eq!((installed(&first, "app"), installed(&first, "lib")), version("1.0", "1.1"));
+    let hash = |name: &str, version: &str, more: &str| {
+        format!("{name}=={version} --hash=sha256:{}\n", digests::sha256(&wheel::wheel(name, version, more)))
+    };
+    let locked = hash("app", "1.0", "Requires-Dist: lib>=1\n") + &hash("lib", "1.1", "");
+
+    let gone = world.switch_off();
+    let second = home("pip").unwrap();
+    second.write("locked.txt", locked);
+    pip(&second, &index, &["--target", "site", "--require-hashes", "-r", "locked.txt"]);
+    assert_eq!((installed(&second, "app"), installed(&second, "lib")), version("1.0", "1.1"));
+    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+}
+
+fn version(app: &str, lib: &str) -> (String, String) {
+    (format!("VERSION = \"{app}\"\n"), format!("VERSION = \"{lib}\"\n"))
+}
+
+#[test]
+fn pip_installs_through_a_group_in_which_our_names_are_ours() {
+    let Some(first) = home("pip") else { return };
+    let mut world = World::new();
+    let name = |version: &str| wheel::wheel_name("own", version);
+    let own = |version: &str| wheel::wheel("own", version, "Requires-Dist: lib==1.1\n");
+    world.origin.publish("own", "9.0", &name("9.0"), &own("9.0")).expect(200);
+    let hosted = PythonRepository::create(&world.near, "hosted");
+    hosted.publish("own", "1.0", &name("1.0"), &own("1.0")).expect(200);
+    let group = PythonRepository::group(&world.near, "group", &[&world.proxy, &hosted], &json!({}));
+    let index = group.index_of(&group.token.secret);
+    pip(&first, &index, &["--target", "site", "own"]);
+    assert_eq!((installed(&first, "own"), installed(&first, "lib")), version("1.0", "1.1"));
+    let gone = world.switch_off();
+    let second = home("pip").unwrap();
+    pip(&second, &index, &["--target", "site", "own"]);
+    assert_eq!((installed(&second, "own"), installed(&second, "lib")), version("1.0", "1.1"));
+    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+}
+
+const PROJECT: &str =
+    "[project]\nname = \"user\"\nversion = \"0\"\nrequires-python = \">=3.9\"\ndependencies = [\"app<2\"]\n";
+
+#[test]
+fn uv_locks_and_syncs_and_again_without_the_upstream() {
+    let Some(first) = home("uv") else { return };
+    let mut world = World::new();
+    let secret = world.proxy.token.secret.clone();
+    let index = format!(
+        "[[tool.uv.index]]\nname = \"packhouse\"\nurl = \"{}\"\ndefault = true\n",
+        world.proxy.index()
+    );
+    let credential =
+        [("UV_INDEX_PACKHOUSE_USERNAME", OWNER), ("UV_INDEX_PACKHOUSE_PASSWORD", secret.as_str())];
+    first.write("user/pyproject.toml", format!("{PROJECT}\n{index}"));
+    first.run("user", "uv", &["lock"], &credential).well();
+    let kept = world.kept();
+    assert!(kept.contains(&format!("{LIB}.metadata")), "{kept:?}");
+    assert!(!kept.contains(&LIB.to_owned()), "no wheel was needed to lock: {kept:?}");
+    let lock = std::fs::read_to_string(first.folder().join("user/uv.lock")).unwrap();
+    assert!(lock.contains(&digests::sha256(&wheel::wheel("lib", "1.1", ""))), "{lock}");
+    let address = format!("{}/packages/lib/1.1/{LIB}", world.proxy.url);
+    assert!(lock.contains(&address), "the proxy's own addresses stand in it: {lock}");
+    first.run("user", "uv", &["sync", "--frozen"], &credential).well();
+
+    let gone = world.switch_off();
+    let second = home("uv").unwrap();
+    second.write("user/pyproject.toml", format!("{PROJECT}\n{index}"));
+    second.run("user", "uv", &["lock", "--no-cache"], &credential).well();
+    let again = std::fs::read_to_string(second.folder().join("user/uv.lock")).unwrap();
+    assert_eq!(again, lock);
+    second.run("user", "uv", &["sync", "--frozen", "--no-cache"], &credential).well();
+    assert!(second.folder().join("user/.venv").is_dir());
+    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+}
+
+#[test]
+fn poetry_locks_and_syncs_and_again_without_the_upstream() {
+    let Some(first) = home("poetry") else { return };
+    let mut world = World::new();
+    let secret = world.proxy.token.secret.clone();
+    let credential = [
+        ("POETRY_HTTP_BASIC_PACKHOUSE_USERNAME", OWNER),
+        ("POETRY_HTTP_BASIC_PACKHOUSE_PASSWORD", secret.as_str()),
+    ];
+    let source = format!("[[tool.poetry.source]]\nname = \"packhouse\"\nurl = \"{}\"\n", world.proxy.index());
+    let project = format!("{PROJECT}[tool.poetry]\npackage-mode = false\n{source}");
+    first.write("user/pyproject.toml", &project);
+    first.run("user", "poetry", &["lock", "--no-interaction"], &credential).well();
+    first.run("user", "poetry", &["sync", "--no-interaction"], &credential).well();
+    let lock = std::fs::read_to_string(first.folder().join("user/poetry.lock")).unwrap();
+    assert!(lock.contains(&digests::sha256(&wheel::wheel("lib", "1.1", ""))), "{lock}");
+
+    let gone = world.switch_off();
+    let second = home("poetry").unwrap();
+    second.write("user/pyproject.toml", &project);
+    second.write("user/poetry.lock", &lock);
+    second.run("user", "poetry", &["sync", "--no-interaction"], &credential).well();
+    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+}
+
+#[test]
+fn twine_and_uv_are_told_that_a_proxy_takes_nothing() {
+    let (Some(home), Ok(_)) = (home("twine"), Home::with("uv")) else { return };
+    let world = World::new();
+    let name = wheel::wheel_name("app", "3.0");
+    let file = home.write(&name, wheel::wheel("app", "3.0", ""));
+    let (url, secret, file) =
+        (world.proxy.url.as_str(), world.proxy.token.secret.as_str(), file.to_string_lossy());
+    let words = "A proxy repository holds only what it fetches; nothing can be written to it.";
+    let upload =
+        ["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", url, "-u", OWNER];
+    let said = home.run("", "twine", &[&upload[..], &["-p", secret, &file]].concat(), &[]).refused("405");
+    let flat = said.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(words), "twine shows the server's words:\n{}", said.text);
+    let publish = ["publish", "--publish-url", url, "-u", OWNER, "-p", secret, &file];
+    home.run("", "uv", &publish, &[]).refused("Server says: writes_not_permitted_on_proxy");
+    world.proxy.file("app", "3.0", &name).expect(404);
+}

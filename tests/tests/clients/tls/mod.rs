@@ -1,0 +1,121 @@
+//! TLS as clients and strangers meet it: real clients that trust the test's authority, several hosts, certificates that change under
+//! load, handshakes that never end, proxies that name their clients.
+
+mod clients;
+mod exchange;
+mod proxies;
+mod strangers;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use packhouse_tests::authority::Authority;
+use packhouse_tests::clients::{Said, run};
+use packhouse_tests::server::{OWNER, PASSWORD};
+use packhouse_tests::{Server, ServerBuilder, skip};
+use serde_json::{Value, json};
+
+/// An authority; none, and said so, where there is no openssl.
+fn authority(test: &str) -> Option<Authority> {
+    Authority::new().map_err(|reason| skip(test, &reason)).ok()
+}
+
+/// A server whose repository host has this certificate; its API speaks plainly, so that the test can set it up.
+fn packages_with([cert, key]: &[PathBuf; 2]) -> ServerBuilder {
+    let [cert, key] = [cert, key].map(|path| path.to_string_lossy().into_owned());
+    Server::with().env("PACKHOUSE_TLS_PACKAGES_CERT", &cert).env("PACKHOUSE_TLS_PACKAGES_KEY", &key)
+}
+
+/// Names that clients on this machine may write.
+const LOCAL: [&str; 2] = ["DNS:localhost", "IP:127.0.0.1"];
+
+/// curl that trusts the authority and nobody else.
+fn curl(authority: &Authority, arguments: &[&str]) -> Said {
+    run(Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "20", "--cacert"])
+        .arg(authority.ca())
+        .args(arguments))
+}
+
+#[test]
+fn both_hosts_speak_tls_and_say_so_in_links() {
+    let Some(authority) = authority("both hosts") else { return };
+    let [cert, key] = authority.issue("both", &LOCAL).map(|path| path.to_string_lossy().into_owned());
+    let server = Server::with().env("PACKHOUSE_TLS_CERT", &cert).env("PACKHOUSE_TLS_KEY", &key);
+    let server = server.secured(&authority.ca()).start();
+    let (packages, api) = (server.packages().port(), server.api().port());
+    let call = |path: &str, more: &[&str]| -> Value {
+        let url = format!("https://localhost:{api}{path}");
+        let said = curl(&authority, &[&["--header", "Content-Type: application/json", &url], more].concat());
+        serde_json::from_str(&said.well().text).unwrap()
+    };
+    let who = json!({"email": OWNER, "password": PASSWORD}).to_string();
+    let session = call("/v1/sessions", &["--data", &who]);
+    let bearer = format!("Authorization: Bearer {}", session["session"].as_str().unwrap());
+    let me = call("/v1/me", &["--header", &bearer]);
+    assert_eq!(me["organization"]["base_url"], format!("https://127.0.0.1:{packages}"));
+    // TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1; nothing older.
+    for (arguments, expected) in [
+        (&["--tlsv1.3", "--http2"][..], "2 200"),
+        (&["--tlsv1.2", "--tls-max", "1.2", "--http2"], "2 200"),
+        (&["--http1.1"], "1.1 200"),
+    ] {
+        let url = format!("https://localhost:{packages}/");
+        let more = ["--output", "/dev/null", "--write-out", "%{http_version} %{http_code}", &url];
+        let said = curl(&authority, &[arguments, &more].concat()).well().text;
+        assert_eq!(said, expected, "{arguments:?}");
+    }
+    let old = ["--tlsv1.0", "--tls-max", "1.1", "--ciphers", "DEFAULT@SECLEVEL=0"];
+    let url = format!("https://localhost:{packages}/");
+    assert!(!curl(&authority, &[&old[..], &[&url]].concat()).success, "TLS 1.1 is spoken");
+    // A name that browsers may remember is told to; an address and `localhost` are not.
+    let named = ["--resolve", &format!("packages.test:{packages}:127.0.0.1"), "--insecure", "--head"];
+    let url = format!("https://packages.test:{packages}/");
+    let head = curl(&authority, &[&named[..], &[&url]].concat()).well().text.to_lowercase();
+    assert!(head.contains("strict-transport-security: max-age=31536000"), "{head}");
+    let head =
+        curl(&authority, &["--head", &format!("https://localhost:{packages}/")]).well().text.to_lowercase();
+    assert!(!head.contains("strict-transport-security"), "{head}");
+    // Without its authority nobody takes the certificate.
+    let url = format!("https://localhost:{packages}/");
+    assert!(!run(Command::new("curl").args(["--silent", &url])).success);
+}
+
+#[test]
+fn a_host_gets_the_certificate_of_its_name() {
+    let Some(authority) = authority("two hosts") else { return };
+    let one = authority.issue("one", &["DNS:one.test"]);
+    let two = authority.issue("two", &["DNS:*.two.test", "IP:127.0.0.1"]);
+    let both = [0, 1].map(|at| PathBuf::from(format!("{},{}", one[at].display(), two[at].display())));
+    let server = packages_with(&both).start();
+    let port = server.packages().port();
+    for (host, served) in
+        [("one.test", true), ("a.two.test", true), ("two.test", false), ("three.test", false)]
+    {
+        let resolve = format!("{host}:{port}:127.0.0.1");
+        let said = curl(&authority, &["--resolve", &resolve, &format!("https://{host}:{port}/")]);
+        assert_eq!(said.success, served, "{host}: {}", said.text);
+    }
+}
+
+#[test]
+fn a_plain_listener_leads_to_https() {
+    let Some(authority) = authority("the redirect") else { return };
+    let pair = authority.issue("redirect", &LOCAL);
+    let port = packhouse_tests::server::free_port();
+    let server =
+        packages_with(&pair).env("PACKHOUSE_TLS_REDIRECT_LISTEN", &format!("127.0.0.1:{port}")).start();
+    let packages = server.packages().port();
+    let url = format!("http://localhost:{port}/repositories/x/y?z=1");
+    let said =
+        curl(&authority, &["--output", "/dev/null", "--write-out", "%{http_code} %{redirect_url}", &url])
+            .well()
+            .text;
+    assert_eq!(said, format!("308 https://localhost:{packages}/repositories/x/y?z=1"));
+    let said = curl(&authority, &["--location", &format!("http://localhost:{port}/")]).well().text;
+    assert!(said.contains("Packhouse"), "{said}");
+    // There is no proof to be had where none is waited for.
+    let url = format!("http://localhost:{port}/.well-known/acme-challenge/abc");
+    let said = curl(&authority, &["--output", "/dev/null", "--write-out", "%{http_code}", &url]).well().text;
+    assert_eq!(said, "404");
+}

@@ -1,0 +1,49 @@
+//! Who reads a file while it is deleted has it whole or is told that it is not there.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::{Request, Server};
+use serde_json::json;
+
+#[test]
+fn a_file_that_is_deleted_meanwhile_is_whole_or_not_there() {
+    const READERS: usize = 6;
+    const FILES: usize = 150;
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    let bytes = |file: usize| format!("{file} ").repeat(20_000);
+    let (last, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let file = last.load(Ordering::Relaxed);
+                    let answer = repository.get(&format!("a/{file}"));
+                    match answer.status {
+                        200 => assert!(answer.text() == bytes(file), "{file} is not whole"),
+                        404 => {}
+                        _ => panic!("{} {}\n{}", answer.status, answer.text(), server.log()),
+                    }
+                }
+            });
+        }
+        // Also where this fails, the readers end.
+        let ended = Ended(&done);
+        for file in 0..FILES {
+            let path = format!("a/{file}");
+            repository.put(&path, bytes(file)).expect(201);
+            last.store(file, Ordering::Relaxed);
+            repository.client.send(Request::new("DELETE", &repository.path(&path))).expect(204);
+        }
+        drop(ended);
+    });
+}
+
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,105 @@
+//! Backups that are encrypted, and the key of the server's own sealed secrets.
+
+use std::process::Command;
+
+use packhouse_tests::{Api, skip};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::world::{Published, Stand, file, files, listed, place, run};
+
+/// An identity and its recipient: of a test, and of no use anywhere else.
+const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
+const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
+
+fn holds(folder: &str, what: &str) -> bool {
+    files(folder.as_ref()).iter().any(|path| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(what.len()).any(|window| window == what.as_bytes())
+    })
+}
+
+#[test]
+fn without_the_right_passphrase_nothing_is_read_or_added() {
+    let home = TempDir::new().unwrap();
+    let (right, wrong) =
+        (file(&home, "right", "correct horse battery"), file(&home, "wrong", "staple, staple"));
+    let stand = Stand::folder();
+    let server = stand.server().start();
+    let published = Published::some(&server);
+    let text = "words that stand in a file of their own ".repeat(2000);
+    published.client(&server).put("/repositories/maven/org/example/w/1/w-1.jar", text.clone()).expect(201);
+    let folder = place(&home);
+    stand.run(&["backup", &folder, "--passphrase-file", &right]).well();
+    assert!(!holds(&folder, &text[..200]), "the content can be read");
+    let said = "this is not the passphrase of these backups";
+    stand.run(&["backup", &folder, "--passphrase-file", &wrong]).refused(said);
+    stand.run(&["backup", &folder]).refused("--passphrase-file");
+    run(&["backup", "verify", &folder, "--passphrase-file", &wrong]).refused(said);
+    run(&["backup", "verify", &folder]).refused("--passphrase-file");
+    let other = Stand::folder();
+    other.run(&["restore", &folder, "--passphrase-file", &wrong]).refused(said);
+    assert!(other.is_untouched());
+    stand.run(&["backup", &folder, "--passphrase-file", &right]).well();
+    // To list and prune takes no key.
+    assert_eq!(listed(&folder).len(), 2);
+    run(&["backup", "prune", &folder, "--keep-last", "1"]).well();
+    run(&["backup", "verify", &folder, "--passphrase-file", &right]).well();
+    other.run(&["restore", &folder, "--passphrase-file", &right]).well();
+    published.expect(&other.server().start());
+}
+
+#[test]
+fn recipients_read_what_is_encrypted_for_them_with_age_itself_too() {
+    let home = TempDir::new().unwrap();
+    let recipients = file(&home, "recipients", &format!("# operators\n{RECIPIENT}\n"));
+    let identity = file(&home, "identity", &format!("{IDENTITY}\n"));
+    let stand = Stand::folder();
+    let published = Published::some(&stand.server().start());
+    let folder = place(&home);
+    stand.run(&["backup", &folder, "--recipients-file", &recipients]).well();
+    run(&["backup", "verify", &folder]).refused("--identity-file");
+    run(&["backup", "verify", &folder, "--identity-file", &identity]).well();
+    let other = Stand::folder();
+    other.run(&["restore", &folder, "--identity-file", &identity]).well();
+    published.expect(&other.server().start());
+    let phrase = file(&home, "phrase", "correct horse battery");
+    stand.run(&["backup", &folder, "--passphrase-file", &phrase]).refused("--recipients-file");
+    let Some(blob) = files(format!("{folder}/content").as_ref()).pop() else { panic!("no blob") };
+    match Command::new("age").args(["-d", "-i", &identity]).arg(&blob).output() {
+        Ok(output) => {
+            let sha256 = packhouse_tests::digests::sha256(&output.stdout);
+            assert_eq!(sha256, blob.file_name().unwrap().to_str().unwrap());
+        }
+        Err(_) => skip("age", "no `age` on the path"),
+    }
+}
+
+#[test]
+fn a_restored_server_reads_the_secrets_that_were_sealed() {
+    let home = TempDir::new().unwrap();
+    let stand = Stand::folder();
+    let server = stand.server().start();
+    let api = Api::sign_in(&server);
+    let body = json!({"name": "proxy", "format": "docker", "kind": "proxy", "upstream": {"url": "http://127.0.0.1:9/"}});
+    let id = api.post("/v1/repositories", &body).expect(201).field("id");
+    let credentials = json!({"username": "u", "password": "p",
+        "confirmation_token": api.confirm("set_upstream_credentials")});
+    let set = api.send("PUT", &format!("/v1/repositories/{id}/upstream-credentials"), &credentials);
+    assert!([200, 201, 204].contains(&set.status), "{} {}", set.status, set.text());
+    drop(server);
+    let key = std::fs::read(stand.data().join("sealing.key")).unwrap();
+    let (with, without) = (place(&home), home.path().join("without").to_str().unwrap().to_owned());
+    stand.run(&["backup", &with]).well();
+    stand.run(&["backup", &without, "--without-sealing-key"]).well();
+    assert_eq!(listed(&without)[0]["manifest"]["sealing_key"], "left_out");
+
+    let whole = Stand::folder();
+    whole.run(&["restore", &with]).well();
+    assert_eq!(std::fs::read(whole.data().join("sealing.key")).unwrap(), key);
+    assert!(!whole.server().start().log().contains("sealing key is another"));
+    let partly = Stand::folder();
+    partly.run(&["restore", &without]).well();
+    assert!(!partly.data().join("sealing.key").exists());
+    assert!(partly.server().start().log().contains("sealing key is another"));
+}

@@ -1,0 +1,41 @@
+//! What operators and programs do: the API, the command line, backups, retention, webhooks, start and stop.
+
+#[path = "../../../plugins/npm/tests/release.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod release;
+
+#[path = "../../../plugins/python/tests/wheel.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod wheel;
+
+mod access_keys;
+mod api;
+mod audit;
+mod backup;
+mod cli;
+mod credentials;
+mod doctor;
+mod mail;
+mod members;
+mod monitoring;
+mod operating;
+mod operator;
+mod organizations;
+mod packaging;
+mod postgres;
+mod process;
+mod quota;
+mod rates;
+mod readme;
+mod reload;
+mod retention;
+mod rights;
+mod schemathesis;
+mod starting;
+mod stopping;
+mod supervisor;
+mod traces;
+mod trash;
+mod upgrade;
+mod upkeep;
+mod webhooks;

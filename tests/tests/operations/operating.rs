@@ -1,0 +1,219 @@
+//! OPERATING.md's commands, run as they stand there but for the places and names that a reader fills in. Those of the chapter on
+//! installing, and of TLS with each package, are run where the packages are: `dist.rs`.
+
+use packhouse_tests::clients::{Said, run};
+use packhouse_tests::database::Postgres;
+use packhouse_tests::s3::S3;
+use packhouse_tests::server::{OWNER, program};
+use packhouse_tests::{MavenRepository, Server, checkout, skip};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Of a test, and of no use anywhere else.
+const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
+const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
+
+/// Each command in the page's text, and what a reader may have made of it. One that only names its group is covered by any that goes on.
+const COMMANDS: &[(&str, &str)] = &[
+    ("healthcheck", "healthcheck"),
+    ("doctor", "doctor"),
+    ("config show", "config show"),
+    ("migrate", "migrate"),
+    ("migrate --check", "migrate --check"),
+    ("scrub", "scrub"),
+    ("scrub [--rate 50MB]", "scrub --rate 50MB"),
+    ("gc", "gc"),
+    ("retention run [--policy ID]", "retention run"),
+    ("advisories import PATH", "advisories import record.json"),
+    ("advisories list", "advisories list"),
+    ("advisories show ID", "advisories show MAL-2026-1"),
+    ("advisories status", "advisories status"),
+    ("plugins list", "plugins list"),
+    ("plugins check FILE", "plugins check PLUGINS/maven.wasm"),
+    ("plugins lock --out packhouse-plugins.lock", "plugins lock --out packhouse-plugins.lock"),
+    ("plugins install --locked packhouse-plugins.lock", "plugins install --locked packhouse-plugins.lock"),
+    ("plugins compile", "plugins compile"),
+    ("member create EMAIL", "member create dev@example.com"),
+    ("member set-password EMAIL", "member set-password dev@example.com"),
+    ("member grant EMAIL --owner", "member grant dev@example.com --owner"),
+    ("org list", "org list"),
+    ("repo create NAME --format FORMAT", "repo create libs --format maven"),
+    (
+        "token create --name N --member EMAIL --repository R --scope read,write --expires-in 90d",
+        "token create --name ci --member dev@example.com --repository libs --scope read,write --expires-in 90d",
+    ),
+    ("token list", "token list"),
+    ("token import --legacy FILE", "token import --legacy legacy.jsonl"),
+    ("token purge --older-than 30d", "token purge --older-than 30d"),
+    ("org create NAME --base-url URL", "org create second --base-url http://second.example"),
+    ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
+];
+/// Those that other tests of the page run: by its blocks, or by being the server.
+const ELSEWHERE: [&str; 12] = [
+    "serve",
+    "backup TO",
+    "restore FROM",
+    "plugins install FILE",
+    "plugins install oci://HOST/PATH:1.2",
+    "plugins activate FORMAT DIGEST",
+    "plugins rollback FORMAT",
+    "plugins pin REPOSITORY DIGEST",
+    "plugins shadow FORMAT DIGEST",
+    "plugins canary FORMAT DIGEST",
+    "plugins trial FORMAT",
+    "plugins replay FILE",
+];
+
+fn page() -> String {
+    std::fs::read_to_string(checkout().join("docs/OPERATING.md")).unwrap()
+}
+
+/// Lines for a shell that knows `packhouse`, run in `folder` with these settings.
+fn shell(folder: &Path, text: &str, settings: &[(&str, String)]) -> Said {
+    let text = format!("packhouse() {{ '{}' \"$@\"; }}\n{text}", program().display());
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", &text]).current_dir(folder);
+    command.envs(settings.iter().map(|(name, value)| (*name, value)));
+    run(&mut command)
+}
+
+/// The settings of a running server, for the commands beside it.
+fn beside(server: &Server) -> Vec<(&'static str, String)> {
+    vec![
+        ("PACKHOUSE_DATA", server.data().display().to_string()),
+        ("PACKHOUSE_PACKAGES_LISTEN", server.packages().to_string()),
+        ("PACKHOUSE_API_LISTEN", server.api().to_string()),
+    ]
+}
+
+#[test]
+fn each_command_of_the_text_is_known_to_this_test() {
+    let page = page();
+    let named: BTreeSet<&str> = page
+        .split('`')
+        .filter_map(|code| code.strip_prefix("packhouse "))
+        .filter(|command| {
+            command.starts_with(|letter: char| letter.is_ascii_lowercase()) && !command.contains('\n')
+        })
+        .collect();
+    assert!(named.len() > 20, "the page was not read: {named:?}");
+    let run: Vec<&str> = COMMANDS.iter().map(|(text, _)| *text).chain(ELSEWHERE).collect();
+    let unknown: Vec<_> =
+        named.iter().filter(|command| !run.iter().any(|known| known.starts_with(**command))).collect();
+    assert!(unknown.is_empty(), "no test runs {unknown:?}");
+    let gone: Vec<_> = run.iter().filter(|command| !named.contains(*command)).collect();
+    assert!(gone.is_empty(), "the page does not say {gone:?} any more");
+}
+
+#[test]
+fn each_command_of_the_text_does_its_work_beside_a_server() {
+    let server = Server::start();
+    let home = TempDir::new().unwrap();
+    let legacy = r#"{"name": "old", "sha256": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", "scope": ["read"], "repositories": ["libs"], "expires_at": null}"#;
+    std::fs::write(home.path().join("legacy.jsonl"), format!("{legacy}\n")).unwrap();
+    let record = r#"{"id": "MAL-2026-1", "modified": "2026-01-01T00:00:00Z"}"#;
+    std::fs::write(home.path().join("record.json"), record).unwrap();
+    let plugins = program().with_file_name("plugins").display().to_string();
+    for (_, command) in COMMANDS {
+        let text = format!("packhouse {}", command.replace("PLUGINS", &plugins));
+        shell(home.path(), &text, &beside(&server)).well();
+    }
+    for (command, what) in [
+        ("member list --org default", "dev@example.com"),
+        ("repo list --org default", "libs"),
+        ("token list --org default", "old"),
+        ("org list", "second"),
+    ] {
+        let said = shell(home.path(), &format!("packhouse {command}"), &beside(&server)).well();
+        assert!(said.text.contains(what), "{command}: {}", said.text);
+    }
+}
+
+/// The blocks of shell lines of this chapter, in order.
+fn blocks(chapter: &str) -> Vec<String> {
+    let page = page();
+    let (_, text) = page.split_once(&format!("\n## {chapter}\n")).unwrap();
+    let text = text.split("\n## ").next().unwrap();
+    let blocks = text.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+    blocks.collect()
+}
+
+/// A server that was stopped once something had been published to it, and what was.
+fn published() -> (Server, MavenRepository) {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "releases");
+    repository.put("org/example/a/1.0/a-1.0.jar", "hello").expect(201);
+    (server, repository)
+}
+
+/// A server over this data has what was published.
+fn has_it(data: &Path, repository: &MavenRepository, settings: &[(&str, String)]) {
+    let mut server = Server::with().data(data);
+    for (name, value) in settings {
+        server = server.env(name, value);
+    }
+    let server = server.start();
+    let client = server.anonymous().basic(OWNER, &repository.token.secret);
+    let answer = client.get("/repositories/releases/org/example/a/1.0/a-1.0.jar").expect(200);
+    assert_eq!(answer.text(), "hello");
+}
+
+#[test]
+fn the_lines_about_backups_end_in_a_server_that_has_all() {
+    let [first, encrypted, moved] = blocks("Backup and restore").try_into().unwrap();
+    let home = TempDir::new().unwrap();
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let (server, repository) = published();
+    let settings = format!("data = {:?}\n", server.data());
+    std::fs::write(home.path().join("packhouse.toml"), settings).unwrap();
+    std::fs::write(home.path().join("recipients.txt"), format!("{RECIPIENT}\n")).unwrap();
+    std::fs::write(home.path().join("key.txt"), format!("{IDENTITY}\n")).unwrap();
+    std::fs::write(home.path().join("backup.pass"), "a phrase that is long enough\n").unwrap();
+    let fill = |text: &str, place: &str| {
+        text.replace("/srv/backups", &at(place))
+            .replace("/srv/move", &at(place))
+            .replace("/var/lib/packhouse-new", &at(&format!("{place}-new")))
+            .replace("/var/lib/packhouse", &server.data().display().to_string())
+            .replace("/etc/packhouse", &home.path().display().to_string())
+            .replace("--data DIR", &format!("--data {}", at(&format!("{place}-new"))))
+    };
+    let s3 = S3::start();
+    let bucket = |path: &str| {
+        s3.as_ref().map(|s3| s3.address().replacen("s3://bucket?", &format!("s3://bucket/{path}?"), 1))
+    };
+
+    let mut lines = fill(&first, "plain");
+    match bucket("backups") {
+        Some(address) => {
+            lines = lines.replace("s3://BUCKET/packhouse?endpoint=https://…&region=…", &address);
+        }
+        None => {
+            skip("OPERATING's backup into S3", "no weed; `./bootstrap test` installs it");
+            lines = lines.lines().filter(|line| !line.contains("s3://")).collect::<Vec<_>>().join("\n");
+        }
+    }
+    shell(home.path(), &lines, &[]).well();
+    has_it(&home.path().join("plain-new"), &repository, &[]);
+
+    // Each kind of a backup wants a place of its own.
+    let data = [("PACKHOUSE_DATA", server.data().display().to_string())];
+    for (number, lines) in encrypted.trim().split("\n\n").enumerate() {
+        let place = format!("kind-{number}");
+        shell(home.path(), &fill(lines, &place), &data).well();
+        if lines.contains("restore") {
+            has_it(&home.path().join(format!("{place}-new")), &repository, &[]);
+        }
+    }
+
+    let (Ok(database), Some(address)) = (Postgres::start(), bucket("blobs")) else {
+        return skip("OPERATING's move to PostgreSQL and S3", "no PostgreSQL or no weed");
+    };
+    let lines = fill(&moved, "move")
+        .replace("postgres://packhouse@db/packhouse", &database.url())
+        .replace("s3://BUCKET?region=…", &address);
+    shell(home.path(), &lines, &[]).well();
+    let settings = [("PACKHOUSE_DATABASE_URL", database.url()), ("PACKHOUSE_BLOBS", address)];
+    has_it(&home.path().join("move-new"), &repository, &settings);
+}

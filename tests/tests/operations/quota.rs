@@ -1,0 +1,214 @@
+//! Quotas from outside: 64 publishers at once at the edge, in each format, on both databases; what cannot fit is refused before its
+//! bytes; and what a refusal looks like.
+
+use crate::release;
+use crate::wheel;
+
+use packhouse_tests::database::Postgres;
+use packhouse_tests::images::{ImageRepository, MANIFEST, digest, manifest};
+use packhouse_tests::npm::NpmRepository;
+use packhouse_tests::python::PythonRepository;
+use packhouse_tests::race::at_once;
+use packhouse_tests::{Api, Client, Connection, MavenRepository, Request, Response, Server, payload, skip};
+use release::Release;
+use serde_json::{Value, json};
+
+const PUBLISHERS: usize = 64;
+/// How many of them there is room for.
+const ROOM: usize = 20;
+
+fn set_quota(api: &Api, id: &str, bytes: Option<u64>) {
+    let settings = json!({"settings": {"quota_bytes": bytes}});
+    let changed = api.patch(&format!("/v1/repositories/{id}"), &settings).expect(200).json();
+    assert_eq!(changed["settings"]["quota_bytes"], json!(bytes));
+}
+
+fn used(api: &Api, id: &str) -> u64 {
+    let usage = api.call("GET", "/v1/usage").expect(200).json();
+    let own = usage["repositories"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone();
+    own["bytes"].as_u64().unwrap()
+}
+
+/// A refusal says both figures, in words and by its code.
+#[track_caller]
+fn refused(answer: &Response, quota: u64) {
+    let body = answer.json();
+    assert_eq!((answer.status, &body["reason_code"]), (403, &json!("quota_exceeded")), "{body}");
+    let sentence = match &body["errors"] {
+        Value::Null => body["error"].as_str().unwrap(),
+        errors => {
+            assert_eq!(errors[0]["code"], "DENIED");
+            errors[0]["message"].as_str().unwrap()
+        }
+    };
+    let begins = format!("is {quota} bytes, of which ");
+    assert!(sentence.contains(&begins) && sentence.contains(" are used: "), "{sentence}");
+}
+
+/// The quota takes so many of what one publish adds, and half of one more. All publish at once; as many as there is room for get through.
+fn at_the_edge(api: &Api, id: &str, format: &str, publish: impl Fn(usize) -> Response + Sync) {
+    let before = used(api, id);
+    assert!(publish(PUBLISHERS).status < 300, "{format}");
+    let first = used(api, id);
+    let size = first - before;
+    assert!(size > 0, "{format}");
+    // Numbers of the same length, so that each is nearly as large as the next, whatever compression makes of it.
+    let quota = first + size * ROOM as u64 + size / 2;
+    set_quota(api, id, Some(quota));
+    let answers = at_once(PUBLISHERS, &publish);
+    let through = answers.iter().filter(|answer| answer.status < 300).count();
+    answers.iter().filter(|answer| answer.status >= 300).for_each(|answer| refused(answer, quota));
+    let now = used(api, id);
+    assert_eq!(through, ROOM, "{format}: {now} of {quota}");
+    assert!(now <= quota && now > quota - size, "{format}: {now} of {quota}");
+    // Nothing of a refused one is left behind, and all that is missing is room.
+    let late = answers.iter().position(|answer| answer.status >= 300).unwrap();
+    set_quota(api, id, None);
+    assert!(publish(late).status < 300, "{format}");
+}
+
+fn number(publisher: usize) -> usize {
+    100 + publisher
+}
+
+fn in_all_formats(server: &Server) {
+    let api = Api::sign_in(server);
+    let maven = MavenRepository::create(server, "jars");
+    at_the_edge(&api, &maven.id, "maven", |publisher| {
+        let version = number(publisher);
+        maven.put(&format!("org/example/a/{version}/a-{version}.jar"), payload::bytes(version as u64, 3000))
+    });
+    let npm = NpmRepository::create(server, "js");
+    at_the_edge(&api, &npm.id, "npm", |publisher| {
+        let version = format!("1.0.{}", number(publisher));
+        // As large as any other: gzip makes of each version what it likes.
+        let tarball = release::stored(&release::tar(&[(
+            "package/package.json",
+            json!({"name": "lib", "version": version}).to_string().as_bytes(),
+        )]));
+        let release = Release::new("lib", &version).raw(&tarball);
+        let path = npm.path(release.path().trim_start_matches('/'));
+        let request = Request::new("PUT", &path).header("Content-Type", "application/json");
+        // Of one package one commit at a time gets through: who was overtaken tries again, as people do.
+        loop {
+            let answer = npm.client.send(request.clone().body(release.document().to_string()));
+            if answer.status != 409 && answer.status != 503 {
+                return answer;
+            }
+        }
+    });
+    let python = PythonRepository::create(server, "py");
+    at_the_edge(&api, &python.id, "python", |publisher| {
+        let version = format!("1.{}", number(publisher));
+        let name = wheel::wheel_name("tool", &version);
+        let bytes = wheel::wheel("tool", &version, "");
+        python.publish("tool", &version, &name, &bytes)
+    });
+    let images = ImageRepository::create(server, "images", &json!({}));
+    at_the_edge(&api, &images.id, "docker", |publisher| {
+        let tag = number(publisher).to_string();
+        let layer = payload::bytes(publisher as u64 + 1, 3000);
+        let image = format!("app{tag}");
+        for bytes in [&layer[..], b"{}"] {
+            let pushed = images.push_blob(&image, bytes);
+            if pushed.status != 201 {
+                return pushed;
+            }
+        }
+        images.push_manifest(&image, &tag, MANIFEST, &manifest(&[&layer]))
+    });
+}
+
+#[test]
+fn sixty_four_publishers_never_pass_a_quota_together() {
+    in_all_formats(&Server::start());
+}
+
+#[test]
+fn nor_do_they_with_postgresql() {
+    match Postgres::start() {
+        Ok(postgres) => in_all_formats(&Server::with().arg("--database-url").arg(&postgres.url()).start()),
+        Err(reason) => skip("quotas on PostgreSQL", &reason),
+    }
+}
+
+/// Announces a body, to be sent when leave is given.
+fn announce(client: &Client, request: Request, length: u64) -> Connection {
+    let head = request.header("Expect", "100-continue").header("Content-Length", &length.to_string());
+    let mut connection = Connection::open(client.address()).unwrap();
+    connection.send(&client.head_bytes(head)).unwrap();
+    connection
+}
+
+/// The refusal that comes in the place of leave to send.
+#[track_caller]
+fn announced(client: &Client, request: Request, length: u64) -> Response {
+    let answer = announce(client, request, length).read_response(false).unwrap();
+    assert!(answer.interim.is_empty(), "leave was given");
+    answer
+}
+
+#[test]
+fn what_cannot_fit_is_refused_before_its_bytes() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let maven = MavenRepository::create(&server, "jars");
+    let jar = "org/example/a/1.0/a-1.0.jar";
+    maven.put(jar, vec![1; 700]).expect(201);
+    set_quota(&api, &maven.id, Some(1000));
+    let put = |file: &str| Request::new("PUT", &maven.path(file));
+    let other = "org/example/a/2.0/a-2.0.jar";
+    let answer = announced(&maven.client, put(other), 301);
+    refused(&answer, 1000);
+    assert!(answer.text().contains("of which 700 are used: 301 more"));
+    assert_eq!(announce(&maven.client, put(other), 300).read_head().unwrap().status, 100);
+    // What is there is there, room or not.
+    assert_eq!(announced(&maven.client, put(jar), 700).status, 409);
+    maven.put(other, vec![2; 300]).expect(201);
+    // What belongs to files that are there is no file: it goes through with no room left.
+    maven.put(&format!("{other}.sha1"), "0").expect(400);
+    let metadata = "<metadata><groupId>org.example</groupId><artifactId>a</artifactId></metadata>";
+    maven.put("org/example/a/maven-metadata.xml", metadata).expect(201);
+    assert_eq!(used(&api, &maven.id), 1000);
+
+    let npm = NpmRepository::create(&server, "js");
+    set_quota(&api, &npm.id, Some(100_000));
+    let request = Request::new("PUT", &npm.path("lib")).header("Content-Type", "application/json");
+    refused(&announced(&npm.client, request, 400_000), 100_000);
+    let python = PythonRepository::create(&server, "py");
+    set_quota(&api, &python.id, Some(100_000));
+    let form =
+        Request::new("POST", &python.path("")).header("Content-Type", "multipart/form-data; boundary=b");
+    refused(&announced(&python.client, form, 300_000), 100_000);
+    let images = ImageRepository::create(&server, "images", &json!({}));
+    set_quota(&api, &images.id, Some(1000));
+    let layer = payload::bytes(1, 1001);
+    let whole = Request::new("POST", &images.path(&format!("app/blobs/uploads/?digest={}", digest(&layer))));
+    refused(&announced(&images.client, whole, 1001), 1000);
+    // In pieces, those that are there already count.
+    let begun = images.ask("POST", "app/blobs/uploads/").expect(202);
+    let session = begun.header("location").unwrap();
+    let piece = |range: &str| Request::new("PATCH", session).header("Content-Range", range);
+    images.client.send(piece("0-599").body(&layer[..600])).expect(202);
+    refused(&announced(&images.client, piece("600-1000"), 401), 1000);
+
+    // The organization's holds beside it, and what is deleted makes room.
+    let organization =
+        |quota: Value| api.patch("/v1/organization", &json!({"quota_bytes": quota})).expect(200);
+    organization(json!(1100));
+    set_quota(&api, &maven.id, None);
+    let third = "org/example/a/3.0/a-3.0.jar";
+    let answer = announced(&maven.client, put(third), 101);
+    refused(&answer, 1100);
+    assert!(answer.text().contains("The quota of the organization"));
+    let answer = maven.put(third, vec![3; 101]);
+    refused(&answer, 1100);
+    api.call("DELETE", &format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", maven.id))
+        .expect(204);
+    maven.put(third, vec![3; 101]).expect(201);
+    for wrong in [json!(-1), json!("1"), json!(1.5)] {
+        let settings = json!({"settings": {"quota_bytes": wrong}});
+        let answer = api.patch(&format!("/v1/repositories/{}", maven.id), &settings).expect(400);
+        assert_eq!(answer.field("error"), "invalid_settings");
+    }
+}

@@ -1,0 +1,187 @@
+//! The README's lines, run as they stand there against a fresh server.
+
+use crate::wheel;
+
+use packhouse_tests::clients::{debian_profile, has, run};
+use packhouse_tests::docker::Docker;
+use packhouse_tests::npm::{Js, Tool};
+use packhouse_tests::python::Home;
+use packhouse_tests::{Server, checkout, skip};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+/// The code of all fenced blocks of this language, in order.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line == format!("```{language}") {
+            found.push(lines.by_ref().take_while(|line| *line != "```").collect::<Vec<_>>().join("\n"));
+        }
+    }
+    found
+}
+
+/// A `mvn` that takes its plugins from Debian's packages where they are installed; the lines themselves stay as they are.
+fn maven(folder: &Path) -> String {
+    let settings = folder.join("global.xml");
+    std::fs::write(&settings, format!("<settings>{}</settings>", debian_profile())).unwrap();
+    let script = folder.join("bin/mvn");
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let text = format!("#!/bin/sh\nPATH='{path}' exec mvn -gs '{}' \"$@\"\n", settings.display());
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{path}", folder.join("bin").display())
+}
+
+/// The README up to where it goes on with another format, and its lines about each of those.
+fn parts() -> [String; 4] {
+    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    let (first, rest) = readme.split_once("### The same for Python").expect("the README's heading");
+    let (python, rest) = rest.split_once("### The same for npm").expect("the README's heading");
+    let (npm, images) = rest.split_once("### The same for container images").expect("the README's heading");
+    [first, python, npm, images].map(str::to_owned)
+}
+
+/// Signing in, then these lines; and the server that they are for.
+fn goes_on(first: &str, lines: &str) -> (Server, String) {
+    let (email, password) = ("me@example.com", "a password of yours");
+    let server =
+        Server::with().env("PACKHOUSE_OWNER_EMAIL", email).env("PACKHOUSE_OWNER_PASSWORD", password).start();
+    let sign_in = blocks(first, "sh").into_iter().find(|block| block.contains("call sessions")).unwrap();
+    let script = [vec![sign_in], blocks(lines, "sh")].concat().join("\n");
+    let script = script
+        .replace("127.0.0.1:8080", &server.packages().to_string())
+        .replace("127.0.0.1:8081", &server.api().to_string());
+    (server, script)
+}
+
+#[test]
+fn the_lines_for_python_work_too() {
+    let home = match Home::with("twine") {
+        Ok(home) if has("curl") => home,
+        _ => {
+            return skip(
+                "README's lines for Python",
+                "no twine or no curl; `./bootstrap test` installs them",
+            );
+        }
+    };
+    let [first, python, ..] = parts();
+    let (_server, script) = goes_on(&first, &python);
+    home.write("dist/hello-1.0-py3-none-any.whl", wheel::wheel("hello", "1.0", ""));
+    run(home.shell().args(["-euo", "pipefail", "-c", &script])).well();
+    assert!(home.folder().join("elsewhere/hello/__init__.py").is_file());
+}
+
+#[test]
+fn the_lines_for_npm_work_too() {
+    let js = match Js::new(Tool::Npm11, "http://nowhere.test", "none") {
+        Ok(js) if has("curl") => js,
+        _ => {
+            return skip("README's lines for npm", "no npm or no curl; `./bootstrap test` installs them");
+        }
+    };
+    let [first, _, npm, _] = parts();
+    let (_server, script) = goes_on(&first, &npm);
+    js.package("hello", &json!({"name": "hello", "version": "1.0.0"}));
+    js.shell("hello", &script).well();
+    assert_eq!(js.installed("hello/elsewhere", "hello").as_deref(), Some("1.0.0"));
+}
+
+#[test]
+fn the_lines_for_container_images_work_too() {
+    let docker = match Docker::start() {
+        Ok(docker) if has("curl") => docker,
+        Ok(_) => return skip("README's lines for container images", "no curl on the path"),
+        Err(reason) => return skip("README's lines for container images", &reason),
+    };
+    std::fs::write(docker.home().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
+    std::fs::write(docker.home().join(".dockerignore"), "*\n!hello\n").unwrap();
+    std::fs::write(docker.home().join("hello"), "hello").unwrap();
+    docker.run(&["build", "-t", "hello", "."]).well();
+    let [first, .., images] = parts();
+    let (server, script) = goes_on(&first, &images);
+    let said = run(docker.command("bash").args(["-euo", "pipefail", "-c", &script])).well();
+    assert!(
+        said.text.contains("Login Succeeded") && said.text.contains("Image is up to date"),
+        "{}",
+        said.text
+    );
+    drop(server);
+}
+
+#[test]
+fn the_first_publish_of_the_readme_works_line_by_line() {
+    for program in ["mvn", "jar", "curl"] {
+        if !has(program) {
+            return skip("README's first publish", &format!("no {program} on the path"));
+        }
+    }
+    let mut blocks = blocks(&parts()[0], "sh").into_iter();
+    assert!(blocks.next().unwrap().contains("./bootstrap test"));
+    let start = blocks.next().unwrap();
+    let (email, password) = ("me@example.com", "a password of yours");
+    assert_eq!(
+        start,
+        format!("PACKHOUSE_OWNER_EMAIL={email} PACKHOUSE_OWNER_PASSWORD='{password}' ./bootstrap run")
+    );
+
+    let server =
+        Server::with().env("PACKHOUSE_OWNER_EMAIL", email).env("PACKHOUSE_OWNER_PASSWORD", password).start();
+    let script = blocks.collect::<Vec<_>>().join("\n");
+    let script = script
+        .replace("127.0.0.1:8080", &server.packages().to_string())
+        .replace("127.0.0.1:8081", &server.api().to_string());
+    let home = tempfile::TempDir::new().unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", &script]).current_dir(home.path());
+    command.env("PATH", maven(home.path())).env("HOME", home.path()).env_remove("MAVEN_OPTS");
+    let said = run(&mut command).well();
+    assert!(said.text.contains("the same bytes"), "{}", said.text);
+}
+
+#[test]
+fn every_file_that_a_page_links_to_is_there() {
+    let mut missing = Vec::new();
+    for page in [
+        "README.md",
+        "SECURITY.md",
+        "plugins/README.md",
+        "docs/API.md",
+        "docs/ARCHITECTURE.md",
+        "docs/ATTESTATIONS.md",
+        "docs/CONTRACT-WALK.md",
+        "docs/ERRORS.md",
+        "docs/GLOSSARY.md",
+        "docs/OPERATING.md",
+        "docs/PERFORMANCE.md",
+        "docs/PLUGINS.md",
+        "docs/POLICIES.md",
+        "policies/README.md",
+        "docs/PORTAL.md",
+        "docs/TESTING.md",
+        "docs/formats/cargo.md",
+        "docs/formats/generic.md",
+        "docs/formats/go.md",
+        "docs/formats/maven.md",
+        "docs/formats/npm.md",
+        "docs/formats/oci.md",
+        "docs/formats/python.md",
+    ] {
+        let path = checkout().join(page);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+        for piece in text.split("](").skip(1) {
+            let target = piece.split([')', '#']).next().unwrap_or_default();
+            let there =
+                target.is_empty() || target.contains("://") || path.parent().unwrap().join(target).exists();
+            if !there {
+                missing.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}

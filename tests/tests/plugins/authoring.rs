@@ -1,0 +1,391 @@
+//! From nothing to a format with the program alone: the commands of docs/PLUGINS.md, in a folder outside of the checkout.
+//!
+//! What cargo makes of the crates that every project needs stays in `target/authoring`: a run finds there what the one before made.
+
+use packhouse_tests::clients::{self, Said};
+use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::server::{self, eventually};
+use packhouse_tests::{Api, Request, Server, checkout, long, skip};
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use tempfile::{TempDir, TempPath};
+
+/// How long a build may take on a machine with other work.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An author, in a folder of their own.
+struct Author {
+    home: TempDir,
+}
+
+impl Author {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap() }
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// `packhouse plugins` with these words, to be run in `folder` of theirs.
+    fn command(&self, folder: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(server::program());
+        command.arg("plugins").args(words).current_dir(self.folder(folder)).stdin(Stdio::null());
+        // What this test was started with is not the author's.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("CARGO_PKG_")
+                || name.starts_with("CARGO_PROFILE_")
+                || name == "CARGO_MANIFEST_DIR"
+            {
+                command.env_remove(&*name);
+            }
+        }
+        command.env("CARGO_TARGET_DIR", checkout().join("target/authoring"));
+        command
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("RUST_BACKTRACE", "1");
+        command
+    }
+
+    fn plugins(&self, folder: &str, words: &[&str]) -> Said {
+        clients::run(&mut self.command(folder, words))
+    }
+
+    fn edit(&self, file: &str, from: &str, to: &str) {
+        let file = self.folder(file);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "{} has no {from:?}", file.display());
+        fs::write(&file, text.replace(from, to)).unwrap();
+    }
+}
+
+/// The last line of what a command printed, which is a path.
+fn last_line(mut command: Command) -> PathBuf {
+    let output = command.output().unwrap();
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    Said::from(output).well();
+    PathBuf::from(printed.trim_end().lines().last().unwrap_or_default())
+}
+
+/// A server whose only plugin is this component, with a repository of its format.
+struct Served {
+    _plugins: TempDir,
+    format: String,
+    server: Server,
+    repository: FormatRepository,
+}
+
+impl Served {
+    fn start(component: &Path, format: &str, wasi: bool) -> Self {
+        let plugins = tempfile::tempdir().unwrap();
+        fs::copy(component, plugins.path().join(format).with_extension("wasm")).unwrap();
+        let settings = plugins.path().join("packhouse.toml");
+        fs::write(&settings, format!("[plugins.{format}]\nwasi = {wasi}\n")).unwrap();
+        let [folder, settings] = [plugins.path(), &settings].map(|path| path.to_str().unwrap());
+        let server = Server::with().arg("--plugins").arg(folder).arg("--config").arg(settings).start();
+        let repository = FormatRepository::hosted(&server, format, "mine", &json!({}));
+        Self { _plugins: plugins, format: format.to_owned(), server, repository }
+    }
+
+    /// `curl` at the server's repository: a file goes in and comes out.
+    fn is_used(&self) {
+        let user = format!("{}:{}", server::OWNER, self.repository.token.secret);
+        let address = format!("{}/a/b.txt", self.repository.url);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "hello").unwrap();
+        let curl = |more: &[&str]| {
+            let mut command = Command::new("curl");
+            let arguments = ["--silent", "--show-error", "--fail", "--user", &user];
+            clients::run(command.args(arguments).args(more).arg(&address))
+        };
+        curl(&["--upload-file", file.path().to_str().unwrap()]).well();
+        assert_eq!(curl(&[]).well().text, "hello");
+        curl(&["--request", "DELETE"]).well();
+        curl(&[]).refused("404");
+    }
+
+    /// The newest failing call of the repository, in a file.
+    fn failing_call(&self) -> TempPath {
+        let api = Api::sign_in(&self.server);
+        let recordings = format!("/v1/plugins/{}/recordings", self.format);
+        let body = json!({"repository": self.repository.id, "count": 1, "only_failures": true});
+        api.post(&recordings, &body).expect(201);
+        self.repository.get("a.txt").expect(500);
+        let id = eventually("the call is recorded", || {
+            let items = api.call("GET", &recordings).expect(200).json()["items"].clone();
+            Some(items.as_array()?.first()?["id"].as_str()?.to_owned())
+        });
+        let text = api.call("GET", &format!("{recordings}/{id}")).expect(200).text();
+        assert!(!text.contains(&self.repository.token.secret), "no credential is in it");
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+/// `packhouse plugins dev`, and what it prints.
+struct Dev {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Dev {
+    fn start(author: &Author, folder: &str) -> Self {
+        let mut command = author.command(folder, &["dev"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (said, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
+        Self { child, lines }
+    }
+
+    /// The next line that holds this.
+    fn line(&self, wanted: &str) -> String {
+        let mut before = String::new();
+        loop {
+            let line =
+                self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {wanted:?} in:\n{before}"));
+            if line.contains(wanted) {
+                return line;
+            }
+            before += &format!("{line}\n");
+        }
+    }
+}
+
+impl Dev {
+    /// SIGKILL, which it cannot answer.
+    fn kill9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // It ends its server with itself.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn has_toolchain() -> bool {
+    let mut rustc = Command::new("rustc");
+    let folder = rustc.args(["--print", "target-libdir", "--target", "wasm32-unknown-unknown"]).output();
+    let by_rustup = folder.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_dir());
+    by_rustup || Path::new("/usr/bin/wasm-ld-22").exists()
+}
+
+#[test]
+fn a_format_in_rust_comes_of_the_program_alone() {
+    if !has_toolchain() {
+        return skip("plugins new in Rust", "nothing here compiles to wasm32-unknown-unknown");
+    }
+    let author = Author::new();
+    let made = last_line(author.command(".", &["new", "depot-2"]));
+    assert_eq!(made, author.folder("depot-2").canonicalize().unwrap());
+
+    let component = last_line(author.command("depot-2", &["build"]));
+    assert_eq!(component, author.folder("depot-2").canonicalize().unwrap().join("target/depot-2.wasm"));
+    let elsewhere = author.folder("out/x.wasm");
+    let words = ["build", "depot-2", "--out", elsewhere.to_str().unwrap()];
+    assert_eq!(last_line(author.command(".", &words)), elsewhere);
+    assert_eq!(fs::read(&component).unwrap(), fs::read(&elsewhere).unwrap());
+    // Whoever reads it learns nothing of the machine that made it.
+    let home = author.home.path().to_str().unwrap();
+    assert!(!fs::read(&component).unwrap().windows(home.len()).any(|piece| piece == home.as_bytes()));
+
+    let check = author.plugins(".", &["check", component.to_str().unwrap()]).well().text;
+    for line in [
+        "format   depot-2",
+        "memory   4.0 MiB to begin with",
+        "needs    nothing",
+        "clients  curl (publish, read)",
+    ] {
+        assert!(check.contains(line), "no {line:?} in:\n{check}");
+    }
+    Served::start(&component, "depot-2", false).is_used();
+
+    let tested = author.plugins("depot-2", &["test"]).well().text;
+    assert!(tested.contains("the_table_holds: 9 rows through the component\nall 9 rows hold"), "{tested}");
+    a_difference_is_found(&author);
+    what_does_not_compile_is_told(&author);
+    it_is_served_while_it_changes(&author);
+}
+
+#[test]
+fn a_policy_in_rust_comes_of_the_program_alone() {
+    if !has_toolchain() {
+        return skip("plugins new of a policy", "nothing here compiles to wasm32-unknown-unknown");
+    }
+    let author = Author::new();
+    author.plugins(".", &["new", "no-python", "--kind", "policy", "--language", "python"]).refused("rust");
+    let made = last_line(author.command(".", &["new", "small-files", "--kind", "policy"]));
+    assert_eq!(made, author.folder("small-files").canonicalize().unwrap());
+    let component = last_line(author.command("small-files", &["build"]));
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let install = Request::new("POST", "/v1/policy-components").header("Content-Type", "application/wasm");
+    let installed = api.client().send(install.body(fs::read(&component).unwrap())).expect(201);
+    assert_eq!(installed.field("name"), "small-files");
+    let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    let policy = json!({
+        "name": "ours", "component": installed.field("component"), "settings": {"most_bytes": 4}, "repositories": "*",
+    });
+    let path = format!("/v1/policies/{}", api.post("/v1/policies", &policy).expect(201).field("id"));
+    api.call("POST", &format!("{path}/preview")).expect(200);
+    api.patch(&path, &json!({"mode": "enforced"})).expect(200);
+    files.put("a/b.txt", "four").expect(201);
+    let refused = files.put("a/c.txt", "more than four").expect(403);
+    assert!(refused.text().contains("has a file of 14 bytes (policy ours)"), "{}", refused.text());
+}
+
+/// What is right natively and wrong in the component is told by its row, and by what the plugin said.
+fn a_difference_is_found(author: &Author) {
+    let right = "let blob = repository.recorded_blob(&record.value.digest)?;";
+    let wrong =
+        format!("{right}\n    if cfg!(target_arch = \"wasm32\") {{ panic!(\"the shelf is empty\") }}");
+    author.edit("depot-2/src/lib.rs", right, &wrong);
+    let said = author
+        .plugins("depot-2", &["test"])
+        .refused("3 of 9 rows are answered otherwise than they must be")
+        .text;
+    for words in ["and fetched: GET /a/b.txt\n  status 500, not 200", "the shelf is empty"] {
+        assert!(said.contains(words), "no {words:?} in:\n{said}");
+    }
+    author.edit("depot-2/src/lib.rs", &wrong, right);
+}
+
+fn what_does_not_compile_is_told(author: &Author) {
+    author.edit("depot-2/src/lib.rs", "Failure::not_found(", "Failure::not_fond(");
+    let said =
+        author.plugins("depot-2", &["build"]).refused("no function or associated item named `not_fond`").text;
+    assert!(said.contains("packhouse: cargo could not build"), "{said}");
+    assert!(!said.contains("backtrace"), "{said}");
+    author.edit("depot-2/src/lib.rs", "Failure::not_fond(", "Failure::not_found(");
+}
+
+fn it_is_served_while_it_changes(author: &Author) {
+    let mut dev = Dev::start(author, "depot-2");
+    dev.line("depot-2 0.1.0 is served at http://");
+    let curl = dev.line("curl --user");
+    let words: Vec<&str> = curl.split_whitespace().collect();
+    let (user, address) = (words[2], words[5].replace("/FILE", "/a.txt"));
+    assert!(address.starts_with("http://127.0.0.1:"), "{curl}");
+    let curl = |more: &[&str]| {
+        let mut command = Command::new("curl");
+        clients::run(command.args(["--silent", "--user", user]).args(more).arg(&address))
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    curl(&["--upload-file", file.path().to_str().unwrap()]).well();
+    dev.line("PUT /repositories/depot-2/a.txt 201 (publish)");
+    dev.line("    wrote ");
+    curl(&["--request", "POST"]).well();
+    dev.line("method_not_allowed");
+
+    let answer = "    Ok(Response::blob(blob)";
+    author.edit("depot-2/src/lib.rs", answer, &format!("    cx.log().warn(\"here it is\", &[]);\n{answer}"));
+    author.edit("depot-2/Cargo.toml", "version = \"0.1.0\"", "version = \"0.1.1\"");
+    dev.line("depot-2 0.1.1 is served");
+    // What was stored is still there.
+    eventually("the file", || curl(&["--fail"]).success.then_some(()));
+    dev.line("here it is");
+    dev.line("GET /repositories/depot-2/a.txt 200 (read");
+    dev.line("    read ");
+
+    // However it ends, its server ends with it.
+    let listens = address.trim_start_matches("http://").split('/').next().unwrap();
+    dev.kill9();
+    eventually("its server is gone", || TcpStream::connect(listens).is_err().then_some(()));
+}
+
+#[test]
+fn what_an_author_asks_for_in_vain_is_told_with_what_to_do() {
+    let author = Author::new();
+    author.plugins(".", &["new", "mine", "--into", "below/it"]).well();
+    assert!(author.folder("below/it/mine/Cargo.toml").is_file());
+    author.plugins(".", &["new", "mine", "--into", "below/it"]).refused("is there already");
+    author.plugins(".", &["new", "Not_a_name"]).refused("1 to 32 lower-case letters, digits and `-`");
+    author.plugins(".", &["new", "mine", "--language", "cobol"]).refused("rust, python, javascript");
+    assert!(!author.folder("mine").exists());
+    author.plugins(".", &["build"]).refused("`packhouse plugins new NAME` writes one");
+    author.plugins(".", &["test", "nowhere"]).refused("no project of a plugin is in nowhere");
+
+    let mut without_rust = author.command("below/it/mine", &["build"]);
+    without_rust.env("PATH", "/nonexistent").env("PACKHOUSE_WASM_TOOLCHAIN", "rustup").env_remove("RUSTC");
+    clients::run(&mut without_rust).refused("rustup target add wasm32-unknown-unknown");
+    for (language, remedy) in
+        [("python", "pip install --requirement requirements.txt"), ("javascript", "npm install")]
+    {
+        author.plugins(".", &["new", "other", "--language", language, "--into", language]).well();
+        let mut without = author.command(&format!("{language}/other"), &["build"]);
+        without.env("PATH", "/nonexistent").env_remove("VIRTUAL_ENV");
+        clients::run(&mut without).refused(remedy);
+    }
+}
+
+/// An interpreter is compiled in a quarter of a minute, three times each.
+#[test]
+fn formats_in_python_and_javascript_come_of_the_program_and_their_own_tools() {
+    if !long() {
+        return;
+    }
+    let author = Author::new();
+    let python = checkout().join(".tools/componentize-py");
+    // The tool of the template is that of this repository's own plugin.
+    let javascript = checkout().join("plugins/composer/node_modules");
+    let languages = [
+        ("python", python, ".venv", "wasi = true under [plugins.in-python]"),
+        ("javascript", javascript, "node_modules", "needs    nothing"),
+    ];
+    for (language, tool, link, needs) in languages {
+        if !tool.is_dir() {
+            skip(&format!("plugins new in {language}"), &format!("{} is not here", tool.display()));
+            continue;
+        }
+        let format = format!("in-{language}");
+        author.plugins(".", &["new", &format, "--language", language]).well();
+        std::os::unix::fs::symlink(&tool, author.folder(&format).join(link)).unwrap();
+        let tested = author.plugins(&format, &["test"]).well().text;
+        assert!(tested.contains("protocol: 9 rows through the component\nall 9 rows hold"), "{tested}");
+        let component = author.folder(&format).join("target").join(&format).with_extension("wasm");
+        let check = author.plugins(".", &["check", component.to_str().unwrap()]).well().text;
+        assert!(check.contains(needs), "{check}");
+        Served::start(&component, &format, true).is_used();
+        a_planted_bug_replays(&author, &format, &component);
+    }
+}
+
+/// The recording of a call that failed fails in the same way again, and the component without the bug gives the answer.
+fn a_planted_bug_replays(author: &Author, format: &str, mended: &Path) {
+    // Each does what it did, and then fails.
+    let (source, line, bug) = match format {
+        "in-python" => {
+            ("app.py", "(stored[\"digest\"])), options)", "(stored[\"digest\"])), options.no_such)")
+        }
+        _ => ("app.js", "(stored.digest) }, options }", "(stored.digest) }, options: options.no.such }"),
+    };
+    author.edit(&format!("{format}/{source}"), line, bug);
+    let buggy = author.folder("buggy.wasm");
+    author.plugins(format, &["build", "--out", buggy.to_str().unwrap()]).well();
+    let served = Served::start(&buggy, format, true);
+    served.repository.put("a.txt", "hello").expect(201);
+    let call = served.failing_call();
+    let replay = |component: &Path| {
+        let [call, component] = [&*call, component].map(|path| path.to_str().unwrap());
+        clients::run(&mut author.command(".", &["replay", call, "--component", component]))
+    };
+    let again = replay(&buggy).well().text;
+    assert!(again.contains("did what was recorded"), "{again}");
+    replay(mended).refused("200");
+}

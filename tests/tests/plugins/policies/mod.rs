@@ -1,0 +1,91 @@
+//! Policies from outside: four of them over publishes, proxies and groups in four formats, in the clients' own words; components that do
+//! what none should; previews; exceptions; and that an answer that is kept is kept no longer than its rules.
+
+use crate::wheel;
+
+mod clients;
+mod hostile;
+mod left_out;
+mod pages;
+mod preview;
+mod proxies;
+mod publishes;
+mod recordings;
+mod rules;
+mod shadow;
+
+use packhouse_tests::{Api, Response};
+use serde_json::{Value, json};
+
+const POLICIES: &str = "/v1/policies";
+
+/// Makes a policy that is paused; its id.
+#[track_caller]
+fn paused(api: &Api, component: &str, settings: Value, repositories: Value) -> String {
+    let body =
+        json!({"name": "ours", "component": component, "settings": settings, "repositories": repositories});
+    let made = api.post(POLICIES, &body).expect(201).json();
+    assert_eq!((&made["mode"], &made["failure"]), (&json!("paused"), &Value::Null));
+    made["id"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn preview(api: &Api, id: &str) -> Value {
+    api.call("POST", &format!("{POLICIES}/{id}/preview")).expect(200).json()
+}
+
+#[track_caller]
+fn mode(api: &Api, id: &str, mode: &str) {
+    let changed = api.patch(&format!("{POLICIES}/{id}"), &json!({"mode": mode})).expect(200).json();
+    assert_eq!(changed["mode"], mode);
+}
+
+/// Makes a policy, looks at what it would do, and enforces it; its id.
+#[track_caller]
+fn enforced(api: &Api, component: &str, settings: Value, repositories: Value) -> String {
+    let id = paused(api, component, settings, repositories);
+    preview(api, &id);
+    mode(api, &id, "enforced");
+    id
+}
+
+#[track_caller]
+fn remove(api: &Api, id: &str) {
+    api.call("DELETE", &format!("{POLICIES}/{id}")).expect(204);
+}
+
+/// 403 of a policy, with these words for people.
+#[track_caller]
+fn denied(answer: &Response, words: &str) {
+    let text = answer.text();
+    assert_eq!(answer.status, 403, "{text}");
+    assert!(text.contains("policy_denied") && text.contains(words), "{words:?} is not in {text}");
+    assert!(text.contains("(policy ours)"), "it names the policy: {text}");
+}
+
+fn in_an_hour() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_millis() as i64 + 3_600_000
+}
+
+/// Lets everything of a package pass; the exception's id.
+#[track_caller]
+fn except(api: &Api, id: &str, package: &str) -> String {
+    let body = json!({"package": package, "reason": "seen and accepted", "until": in_an_hour()});
+    api.post(&format!("{POLICIES}/{id}/exceptions"), &body).expect(201).field("id")
+}
+
+#[track_caller]
+fn end_exception(api: &Api, id: &str, exception: &str) {
+    api.call("DELETE", &format!("{POLICIES}/{id}/exceptions/{exception}")).expect(204);
+}
+
+/// Four settings under which each of the policies refuses what is called `lib`, with what it says.
+fn refusals() -> [(&'static str, Value, &'static str); 4] {
+    [
+        ("provenance", json!({"identities": ["https://github.com/acme/*"]}), "has no provenance"),
+        ("licences", json!({"allow": ["MIT"], "unknown": "deny"}), "licence"),
+        ("names", json!({"claimed": ["*lib*"], "publish": ["acme-*"]}), "name"),
+        ("least-age", json!({"hours": 24}), "younger than 24 h"),
+    ]
+}

@@ -1,0 +1,22 @@
+//! The portal, signing in, and what people are shown.
+
+#[path = "../../../plugins/npm/tests/release.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod release;
+
+#[path = "../../../plugins/python/tests/wheel.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod wheel;
+
+mod browser_page;
+mod passwords;
+mod people;
+mod portal;
+mod portal_browser;
+mod portal_deeds;
+mod portal_hostile;
+mod portal_lists;
+mod portal_pages;
+mod portal_picture;
+mod secrets;
+mod sso;

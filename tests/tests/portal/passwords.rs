@@ -1,0 +1,127 @@
+//! Passwords under attack: right ones in parallel are one check and never held up, and who guesses holds up nobody but the account
+//! that is guessed at, until many accounts are tried from one place.
+
+use packhouse_tests::race::at_once;
+use packhouse_tests::server::{OWNER, PASSWORD};
+use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server};
+use serde_json::json;
+
+/// A server behind a proxy that names the callers' addresses, with a private repository and these members.
+fn server(members: &[&str]) -> (Server, MavenRepository) {
+    let server = Server::with().env("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8").start();
+    let repository = MavenRepository::create(&server, "private");
+    let api = Api::sign_in(&server);
+    for email in members {
+        let permissions =
+            json!({"organization": [], "repositories": [{"repository": "*", "actions": ["read"]}]});
+        let member = json!({"email": email, "password": PASSWORD, "permissions": permissions});
+        api.post("/v1/members", &member).expect(201);
+    }
+    (server, repository)
+}
+
+/// Signs in at the API.
+fn sign_in(server: &Server, from: &str, email: &str, password: &str) -> Response {
+    let client = Client::new(server.api()).with("X-Forwarded-For", from);
+    let body = json!({"email": email, "password": password}).to_string();
+    client.send(Request::new("POST", "/v1/sessions").header("Content-Type", "application/json").body(body))
+}
+
+/// Asks the repository host for a file that is not there: 404 for a right password.
+fn fetch(server: &Server, from: &str, email: &str, password: &str) -> Response {
+    let client = server.anonymous().with("X-Forwarded-For", from).basic(email, password);
+    client.get("/repositories/private/org/example/a/1.0/a-1.0.jar")
+}
+
+fn hashes(server: &Server) -> u64 {
+    let text = Client::new(server.api()).get("/metrics").expect(200).text();
+    let line = text.lines().find_map(|line| line.strip_prefix("packhouse_password_hashes_total "));
+    line.unwrap_or("0").parse().unwrap()
+}
+
+#[test]
+fn right_passwords_in_parallel_are_one_check_and_never_held_up() {
+    let (server, _) = server(&["ann@example.com"]);
+    for round in 0..5 {
+        let from = format!("192.0.2.{round}");
+        let (signed_in, before) = (|_| sign_in(&server, &from, OWNER, PASSWORD).status, hashes(&server));
+        assert_eq!(at_once(24, signed_in), [201; 24], "round {round} of sign-ins");
+        assert!(hashes(&server) - before < 12, "{} hashes for 24 sign-ins", hashes(&server) - before);
+        let from = format!("198.51.100.{round}");
+        let fetched = |_| fetch(&server, &from, "ann@example.com", PASSWORD).status;
+        assert_eq!(at_once(24, fetched), [404; 24], "round {round} of fetches");
+    }
+}
+
+#[test]
+fn guesses_in_parallel_do_not_outrun_the_count() {
+    let (server, _) = server(&[]);
+    for email in [OWNER, "nobody@example.com"] {
+        let guess = |number: usize| sign_in(&server, "203.0.113.9", email, &format!("guess {number}"));
+        let answers = at_once(24, guess);
+        let looked_at = answers.iter().filter(|answer| answer.status == 401).count();
+        assert_eq!(looked_at, 6, "known or not, an account is guessed at so often");
+        let held_up = answers.iter().filter(|answer| answer.status == 429);
+        assert!(
+            held_up.clone().all(|answer| answer.header("retry-after").unwrap().parse::<u64>().unwrap() > 0)
+        );
+        assert_eq!(held_up.count(), 18);
+    }
+}
+
+#[test]
+fn one_script_behind_an_offices_address_locks_nobody_else_out() {
+    let (server, _) = server(&["ann@example.com", "ben@example.com", "eve@example.com"]);
+    let office = "192.0.2.1";
+    sign_in(&server, office, "eve@example.com", PASSWORD).expect(201);
+    for _ in 0..40 {
+        let status = fetch(&server, office, "ci@example.com", "an old password").status;
+        assert!([401, 429].contains(&status), "{status}");
+        sign_in(&server, office, "ci@example.com", "an old password");
+    }
+    sign_in(&server, office, "ci@example.com", "an old password").expect(429);
+    for email in ["ann@example.com", "ben@example.com", "eve@example.com"] {
+        sign_in(&server, office, email, PASSWORD).expect(201);
+        fetch(&server, office, email, PASSWORD).expect(404);
+    }
+    // Nor does a script with another's account at where that one's builds run already.
+    for _ in 0..40 {
+        fetch(&server, office, "ann@example.com", "an old password");
+    }
+    fetch(&server, office, "ann@example.com", "another").expect(429);
+    fetch(&server, office, "ann@example.com", PASSWORD).expect(404);
+    // The others are not asked for their patience either.
+    sign_in(&server, "198.51.100.1", "ben@example.com", PASSWORD).expect(201);
+}
+
+#[test]
+fn who_signed_in_from_there_before_goes_on_while_many_accounts_are_tried() {
+    let (server, _) = server(&["ann@example.com", "new@example.com"]);
+    // One host has all of its /64.
+    let host = |number: usize| format!("2001:db8:1:2::{:x}", number + 1);
+    sign_in(&server, &host(0), "ann@example.com", PASSWORD).expect(201);
+    let tried: Vec<u16> = (0..40)
+        .map(|number| {
+            sign_in(&server, &host(number), &format!("user{number}@example.com"), "Spring2026").status
+        })
+        .collect();
+    let looked_at = tried.iter().filter(|status| **status == 401).count();
+    assert!(tried.iter().all(|status| [401, 429].contains(status)), "{tried:?}");
+    assert!(looked_at < 20, "{looked_at} of 40 accounts were tried from one network: {tried:?}");
+    sign_in(&server, &host(99), "new@example.com", PASSWORD).expect(429);
+    sign_in(&server, &host(98), "ann@example.com", PASSWORD).expect(201);
+    fetch(&server, &host(97), "ann@example.com", PASSWORD).expect(404);
+    sign_in(&server, "2001:db8:1:3::1", "new@example.com", PASSWORD).expect(201);
+}
+
+#[test]
+fn a_remembered_password_is_not_found_out_by_who_is_held_up() {
+    let (server, _) = server(&["ann@example.com"]);
+    let (home, elsewhere) = ("192.0.2.1", "203.0.113.1");
+    fetch(&server, home, "ann@example.com", PASSWORD).expect(404);
+    let held_up = (0..20)
+        .find(|guess| fetch(&server, elsewhere, "ann@example.com", &format!("guess {guess}")).status == 429);
+    assert!(held_up.is_some(), "nobody may guess for ever");
+    fetch(&server, elsewhere, "ann@example.com", PASSWORD).expect(429);
+    fetch(&server, home, "ann@example.com", PASSWORD).expect(404);
+}

@@ -1,0 +1,214 @@
+//! Composer's format, which is written in JavaScript, beyond its table: its own tests in its engine, the order of versions, what people see,
+//! and proxies over an upstream in the tests' hands.
+
+use crate::zip;
+
+use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::{Api, Request, Server, checkout, clients, skip};
+use serde_json::{Map, Value, json};
+use std::process::Command;
+use zip::{package, sha1};
+
+const COMPOSER: &str = "composer";
+
+fn publish(repository: &FormatRepository, name: &str, version: &str, more: &str) {
+    let request = Request::new("PUT", &repository.path(&format!("?version={version}")));
+    repository.client.send(request.body(package(name, version, more))).expect(201);
+}
+
+/// The versions of a package, as Composer expands them.
+fn versions(repository: &FormatRepository, name: &str) -> Vec<Map<String, Value>> {
+    let document = repository.get(&format!("p2/{name}.json")).expect(200).json();
+    let mut whole: Map<String, Value> = Map::new();
+    let written = document["packages"][name].as_array().unwrap().iter();
+    let expanded = written.map(|version| {
+        for (member, value) in version.as_object().unwrap() {
+            if value == "__unset" {
+                whole.remove(member);
+            } else {
+                whole.insert(member.clone(), value.clone());
+            }
+        }
+        whole.clone()
+    });
+    expanded.collect()
+}
+
+fn numbers(repository: &FormatRepository, name: &str) -> Vec<String> {
+    let all = versions(repository, name);
+    all.iter().map(|one| one["version"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What the management API says of a version.
+fn known(api: &Api, repository: &FormatRepository, version: &str) -> Value {
+    let path = format!("/v1/repositories/{}/packages/acme%2Fdemo/versions/{version}", repository.id);
+    api.call("GET", &path).expect(200).json()
+}
+
+#[test]
+fn its_own_tests_hold_in_its_engine() {
+    let folder = checkout().join("plugins/composer");
+    if !folder.join("node_modules/componentize-qjs").is_dir() {
+        skip("composer's own tests", "componentize-qjs is not here: npm ci, in plugins/composer");
+        return;
+    }
+    clients::run(Command::new("node").arg("tests/run.mjs").current_dir(folder)).well();
+}
+
+#[test]
+fn the_newest_version_is_first_and_each_is_whole() {
+    let server = Server::start();
+    let php = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
+    publish(
+        &php,
+        "acme/demo",
+        "1.9",
+        r#", "require": {"php": ">=7"}, "extra": {"x": 1.0, "y": 12345678901234567890}"#,
+    );
+    publish(&php, "acme/demo", "1.10", r#", "keywords": ["a", "ä"]"#);
+    publish(&php, "acme/demo", "2.0-RC1", "");
+    let all = versions(&php, "acme/demo");
+    let texts: Vec<&str> = all.iter().map(|one| one["version"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["2.0-RC1", "1.10", "1.9"]);
+    assert_eq!((all[1].get("keywords"), all[2].get("keywords")), (Some(&json!(["a", "ä"])), None));
+    assert_eq!((all[1].get("require"), &all[2]["require"]), (None, &json!({"php": ">=7"})));
+    assert_eq!(all[2]["dist"]["url"], format!("{}/dists/acme/demo/1.9.zip", php.url));
+    let text = php.get("p2/acme/demo.json").text();
+    assert!(
+        text.contains(r#""extra":{"x":1.0,"y":12345678901234567890}"#),
+        "numbers stay as they are: {text}"
+    );
+}
+
+#[test]
+fn what_is_published_is_shown_and_a_deleted_version_leaves_its_number_used() {
+    let server = Server::start();
+    let php = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
+    let more = r#", "require": {"php": ">=7"}, "require-dev": {"a/b": "*"}, "keywords": ["x", "y"]"#;
+    publish(&php, "acme/demo", "v1.0", more);
+    let api = Api::sign_in(&server);
+    let shown = known(&api, &php, "v1.0");
+    assert_eq!((&shown["summary"], &shown["state"]), (&json!("About acme/demo"), &json!("")), "{shown}");
+    assert_eq!(shown["files"][0]["path"], "dists/acme/demo/v1.0.zip", "{shown}");
+    assert!(shown.to_string().contains(r#""x y""#), "keywords among the properties: {shown}");
+    let dependencies = json!([
+        {"name": "php", "requirement": ">=7", "group": ""}, {"name": "a/b", "requirement": "*", "group": "dev"}
+    ]);
+    assert_eq!(shown["dependencies"], dependencies);
+    let version = format!("/v1/repositories/{}/packages/acme%2Fdemo/versions/v1.0", php.id);
+    let mark = |state: &str, reason: &str| {
+        api.send("PUT", &format!("{version}/state"), &json!({"state": state, "reason": reason}))
+    };
+    mark("deprecated", "use other").expect(200);
+    assert_eq!(versions(&php, "acme/demo")[0]["abandoned"], true);
+    assert_eq!(known(&api, &php, "v1.0")["state"], "deprecated");
+    mark("", "").expect(200);
+    assert!(!versions(&php, "acme/demo")[0].contains_key("abandoned"));
+    assert_eq!(mark("yanked", "").status, 405);
+    api.call("DELETE", &version).expect(204);
+    php.get("p2/acme/demo.json").expect(404);
+    let again = php.put("?version=1.0.0", package("acme/demo", "1.0", "")).expect(409);
+    assert!(again.text().contains("was deleted here, and its number is not used again"), "{}", again.text());
+}
+
+/// A server that may ask upstreams on this machine.
+fn near() -> Server {
+    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
+}
+
+fn proxy(server: &Server, upstream: &Upstream) -> FormatRepository {
+    let root = json!({"packages": [], "metadata-url": "/p2/%package%.json"}).to_string();
+    upstream.on("/packages.json", Answer::ok(root));
+    let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0, "keep_withdrawn": true});
+    FormatRepository::proxy(server, COMPOSER, "proxy", &upstream.url(), &settings)
+}
+
+/// The upstream's metadata of a package in these versions.
+fn lay(upstream: &Upstream, name: &str, versions: &[&str]) {
+    let listed: Vec<Value> = versions
+        .iter()
+        .map(|version| {
+            let (zip, path) = (package(name, version, ""), format!("/files/{name}-{version}"));
+            let url = format!("{}{path}", upstream.url());
+            let dist = json!({"type": "zip", "url": url, "shasum": sha1(&zip), "reference": "r"});
+            upstream.on(&path, Answer::ok(zip));
+            json!({"name": name, "version": version, "time": "2026-01-02T03:04:05+00:00", "dist": dist})
+        })
+        .collect();
+    upstream.on(&format!("/p2/{name}.json"), Answer::ok(json!({"packages": {name: listed}}).to_string()));
+}
+
+#[test]
+fn addresses_become_the_proxys_own() {
+    let (server, upstream) = (near(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    lay(&upstream, "acme/lib", &["1.9", "1.10"]);
+    assert_eq!(numbers(&proxy, "acme/lib"), ["1.10", "1.9"]);
+    let text = proxy.get("p2/acme/lib.json").text();
+    assert!(text.contains(&format!("{}/dists/acme/lib/1.9.zip", proxy.url)), "{text}");
+    assert!(!text.contains(&upstream.url()), "{text}");
+    assert_eq!(proxy.get("dists/acme/lib/1.9.zip").expect(200).body, package("acme/lib", "1.9", ""));
+    proxy.get("dists/acme/lib/3.0.zip").expect(404);
+    proxy.get("p2/acme/lib~dev.json").expect(404);
+    proxy.get("p2/acme/absent.json").expect(404);
+    // Other bytes than the metadata say are never handed on.
+    upstream.on("/files/acme/lib-1.10", Answer::ok("other"));
+    let answer = proxy.get("dists/acme/lib/1.10.zip");
+    assert!(answer.status >= 500, "{}", answer.status);
+}
+
+#[test]
+fn a_fetched_version_that_the_upstream_drops_is_withdrawn() {
+    let (server, upstream) = (near(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    let api = Api::sign_in(&server);
+    lay(&upstream, "acme/demo", &["1.0", "1.1"]);
+    proxy.get("dists/acme/demo/1.0.zip").expect(200);
+    lay(&upstream, "acme/demo", &["1.1"]);
+    assert_eq!(numbers(&proxy, "acme/demo")[0], "1.1");
+    assert_eq!(known(&api, &proxy, "1.0")["state"], "withdrawn");
+    lay(&upstream, "acme/demo", &["1.0", "1.1"]);
+    assert_eq!(numbers(&proxy, "acme/demo"), ["1.1", "1.0"]);
+    assert_eq!(known(&api, &proxy, "1.0")["state"], "");
+}
+
+#[test]
+fn an_upstreams_document_is_read_or_its_fault() {
+    let (server, upstream) = (near(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    let deep = format!(r#"{{"packages": {{"acme/lib": {}{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    for body in ["<html>", "", "{}", r#"{"packages": {"acme/lib": 7}}"#, &deep] {
+        upstream.on("/p2/acme/lib.json", Answer::ok(body));
+        proxy.get("p2/acme/lib.json").expect(502);
+    }
+    upstream.on("/packages.json", Answer::ok("[]"));
+    proxy.get("p2/acme/lib.json").expect(502);
+    // A small upstream has all in one document.
+    let version = json!({"name": "acme/one", "version": "1.0", "dist": {"type": "zip", "url": "one.zip"}});
+    let root = json!({"packages": {"acme/one": {"1.0": version}}}).to_string();
+    upstream.on("/packages.json", Answer::ok(root));
+    assert_eq!(numbers(&proxy, "acme/one"), ["1.0"]);
+    proxy.get("p2/acme/two.json").expect(404);
+}
+
+#[test]
+fn in_a_group_our_names_are_ours() {
+    let (server, upstream) = (near(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    lay(&upstream, "acme/own", &["9.0"]);
+    lay(&upstream, "acme/lib", &["1.0"]);
+    let hosted = [("one", "1.0"), ("two", "2.0")].map(|(name, version)| {
+        let repository = FormatRepository::hosted(&server, COMPOSER, name, &json!({}));
+        publish(&repository, "acme/own", version, "");
+        repository
+    });
+    let group = FormatRepository::group(&server, COMPOSER, "all", &[&hosted[0], &hosted[1], &proxy]);
+    assert_eq!(numbers(&group, "acme/own"), ["2.0", "1.0"]);
+    assert_eq!(numbers(&group, "acme/lib"), ["1.0"]);
+    group.get("dists/acme/own/2.0.zip").expect(200);
+    group.get("dists/acme/own/9.0.zip").expect(404);
+    group.get("dists/acme/lib/1.0.zip").expect(200);
+    let root = group.get("packages.json").expect(200).json();
+    assert!(root.get("available-packages").is_none(), "an upstream has others: {root}");
+}

@@ -1,0 +1,168 @@
+//! What a Maven proxy offers of its upstream, in `maven-metadata.xml` and for each file alike, by itself and in a group: nothing
+//! that was withdrawn, nothing that is too young.
+
+use packhouse_tests::server::OWNER;
+use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::{Api, Client, MavenRepository, Request, Server, digests};
+use serde_json::{Value, json};
+
+const OLD: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
+/// Nothing of this date is ever old enough.
+const YOUNG: &str = "Tue, 01 Jan 2999 00:00:00 GMT";
+const VIEWS: [&str; 2] = ["proxy", "group"];
+
+/// A proxy, and a group of an empty hosted repository and it.
+struct World {
+    _server: Server,
+    upstream: Upstream,
+    api: Api,
+    proxy: String,
+    hosted: MavenRepository,
+    client: Client,
+}
+
+impl World {
+    fn new(settings: &Value) -> Self {
+        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+        let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
+        let proxy = api.create_proxy("proxy", "maven", &upstream.url(), settings);
+        let hosted = MavenRepository::create(&server, "hosted");
+        let group =
+            json!({"name": "group", "format": "maven", "kind": "group", "members": [proxy, hosted.id]});
+        let group = api.post("/v1/repositories", &group).expect(201).field("id");
+        let token = api.create_token(&[&group, &proxy, &hosted.id], &["read"], None);
+        let client = server.anonymous().basic(OWNER, &token.secret);
+        Self { _server: server, upstream, api, proxy, hosted, client }
+    }
+
+    fn set(&self, settings: &Value) {
+        let path = format!("/v1/repositories/{}", self.proxy);
+        self.api.patch(&path, &json!({"settings": settings})).expect(200);
+    }
+
+    /// Lays down an artifact with these versions and their dates.
+    fn lay(&self, artifact: &str, versions: &[(&str, &str)]) {
+        for (version, date) in versions {
+            for end in ["pom", "jar"] {
+                let (path, text) = (file(artifact, version, end), format!("{artifact} {version} {end}"));
+                self.upstream.on(&format!("/{path}"), Answer::ok(text.clone()).header("Last-Modified", date));
+                self.upstream.on(&format!("/{path}.sha1"), Answer::ok(digests::sha1(text.as_bytes())));
+            }
+        }
+        let list: String =
+            versions.iter().map(|(version, _)| format!("<version>{version}</version>")).collect();
+        let document = format!(
+            "<metadata><groupId>org.example</groupId><artifactId>{artifact}</artifactId><versioning>\
+             <versions>{list}</versions><lastUpdated>99990101000000</lastUpdated></versioning></metadata>"
+        );
+        self.upstream.on(&format!("/org/example/{artifact}/maven-metadata.xml"), Answer::ok(document));
+    }
+
+    /// Fails unless the metadata list these, and the files of these alone are served, in the proxy and in the group.
+    #[track_caller]
+    fn offers(&self, artifact: &str, offered: &[&str], withheld: &[&str]) {
+        for view in VIEWS {
+            let path = format!("/repositories/{view}/org/example/{artifact}/maven-metadata.xml");
+            let document = self.client.get(&path).expect(200).text();
+            let sum = self.client.get(&format!("{path}.sha1")).expect(200).text();
+            assert_eq!(sum, digests::sha1(document.as_bytes()), "{view}");
+            for (versions, there) in [(offered, true), (withheld, false)] {
+                for version in versions {
+                    let listed = document.contains(&format!("<version>{version}</version>"));
+                    assert_eq!(listed, there, "{version} in {view}: {document}");
+                    self.serves(view, artifact, version, if there { 200 } else { 404 });
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn serves(&self, view: &str, artifact: &str, version: &str, status: u16) {
+        for end in ["pom", "jar"] {
+            let path = format!("/repositories/{view}/{}", file(artifact, version, end));
+            let answer = self.client.get(&path).expect(status);
+            self.client.send(Request::new("HEAD", &path)).expect(status);
+            if status == 200 {
+                assert_eq!(answer.text(), format!("{artifact} {version} {end}"));
+            }
+        }
+    }
+}
+
+fn file(artifact: &str, version: &str, end: &str) -> String {
+    format!("org/example/{artifact}/{version}/{artifact}-{version}.{end}")
+}
+
+#[test]
+fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
+    let world = World::new(&json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0, "negative_ttl_s": 0}));
+    for artifact in ["a", "b"] {
+        world.lay(artifact, &[("1.0", OLD), ("2.0", YOUNG)]);
+    }
+    world.offers("a", &["1.0"], &["2.0"]);
+    world.set(&json!({"min_release_age_except": ["org.example:b", "org.other:*"]}));
+    world.offers("a", &["1.0"], &["2.0"]);
+    world.offers("b", &["1.0", "2.0"], &[]);
+    world.set(&json!({"min_release_age_except": ["org.example:*"]}));
+    world.offers("a", &["1.0", "2.0"], &[]);
+    // What was fetched while it might be is held back again when it may not.
+    world.set(&json!({"min_release_age_except": []}));
+    world.offers("a", &["1.0"], &["2.0"]);
+    world.offers("b", &["1.0"], &["2.0"]);
+}
+
+#[test]
+fn of_what_has_no_date_nobody_can_say_that_it_is_old() {
+    let world = World::new(&json!({"min_release_age_s": 1, "metadata_ttl_s": 0}));
+    world.lay("a", &[("1.0", OLD), ("2.0", "")]);
+    world.offers("a", &["1.0"], &["2.0"]);
+}
+
+#[test]
+fn what_the_upstream_withdraws_is_offered_no_longer() {
+    let world = World::new(&json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+    let both = [("1.0", OLD), ("2.0", OLD)];
+    world.lay("a", &both);
+    world.offers("a", &["1.0", "2.0"], &[]);
+    world.lay("a", &both[..1]);
+    // The files are there still: what counts is what the metadata offer.
+    world.offers("a", &["1.0"], &["2.0"]);
+    let versions = format!("/v1/repositories/{}/packages/org.example%3Aa/versions", world.proxy);
+    let states = || {
+        let versions = world.api.call("GET", &versions).expect(200).json();
+        let all = versions["items"].as_array().unwrap().iter();
+        all.map(|one| format!("{} {}", one["version"].as_str().unwrap(), one["state"].as_str().unwrap()))
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(states().contains("2.0 withdrawn") && states().contains("1.0 "), "{:?}", states());
+    world.set(&json!({"keep_withdrawn": true}));
+    for end in ["pom", "jar"] {
+        world.upstream.forget(&format!("/{}", file("a", "2.0", end)));
+    }
+    world.offers("a", &["1.0", "2.0"], &[]);
+    world.set(&json!({"keep_withdrawn": false}));
+    world.offers("a", &["1.0"], &["2.0"]);
+    world.lay("a", &both);
+    world.offers("a", &["1.0", "2.0"], &[]);
+    assert!(states().contains("2.0 "), "{:?}", states());
+}
+
+#[test]
+fn a_claimed_or_published_name_is_nobody_elses() {
+    let world = World::new(&json!({}));
+    world.lay("own", &[("9.0", OLD)]);
+    world.lay("next", &[("9.0", OLD)]);
+    world.hosted.put(&file("own", "1.0", "jar"), "own 1.0 jar").expect(201);
+    let settings = json!({"settings": {"claimed_names": ["org.example:next"]}});
+    world.api.patch(&format!("/v1/repositories/{}", world.hosted.id), &settings).expect(200);
+    let get = |path: &str| world.client.get(&format!("/repositories/group/{path}"));
+    for artifact in ["own", "next"] {
+        get(&file(artifact, "9.0", "jar")).expect(404);
+        get(&format!("{}.sha1", file(artifact, "9.0", "jar"))).expect(404);
+    }
+    let document = get("org/example/own/maven-metadata.xml").expect(200).text();
+    assert!(document.contains("<version>1.0</version>") && !document.contains("9.0"), "{document}");
+    get("org/example/next/maven-metadata.xml").expect(404);
+    assert_eq!(get(&file("own", "1.0", "jar")).expect(200).text(), "own 1.0 jar");
+    assert!(world.upstream.seen().is_empty(), "it was not even asked: {:?}", world.upstream.seen());
+}

@@ -1,0 +1,136 @@
+//! npm, pnpm, yarn and bun through a proxy: they install what the upstream has, and again when it is gone.
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+use super::npm_upstream;
+
+use npm_upstream::{Part, client, kept, offer, project, proxy, publish, server, tree};
+use packhouse_tests::npm::{Js, NpmRepository, Tool};
+use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::{Api, Server};
+use serde_json::{Value, json};
+
+/// Packages of the project.
+const PARTS: usize = 36;
+/// What became of a proxy's questions.
+fn counts(api: &Api, proxy: &NpmRepository) -> Value {
+    api.call("GET", &format!("/v1/repositories/{}/cache", proxy.id)).expect(200).json()["counts"].clone()
+}
+
+#[test]
+fn every_client_installs_through_a_proxy_and_again_when_the_upstream_is_gone() {
+    let (far, near) = (Server::start(), server());
+    let hosted =
+        NpmRepository::create_as(&far, "registry", &json!({"settings": {"public": true}, "kind": "hosted"}));
+    let parts = tree(PARTS);
+    publish(&hosted, &parts);
+    let url = hosted.url(&far);
+    let clients: Vec<(NpmRepository, Js)> = Tool::ALL
+        .into_iter()
+        .filter_map(|tool| {
+            let proxy = proxy(&near, tool.name(), &url, &json!({}));
+            client(&near, tool, &proxy).map(|js| (proxy, js))
+        })
+        .collect();
+    let with_each = |work: &(dyn Fn(&NpmRepository, &Js) + Sync)| {
+        std::thread::scope(|scope| {
+            for (proxy, js) in &clients {
+                scope.spawn(move || work(proxy, js));
+            }
+        });
+    };
+    let is_npm = |js: &Js| matches!(js.tool, Tool::Npm10 | Tool::Npm11);
+    let is_installed = |js: &Js| {
+        for part in &parts {
+            assert_eq!(
+                js.installed("project", &part.name).as_deref(),
+                Some("1.2.3"),
+                "{:?} {}",
+                js.tool,
+                part.name
+            );
+        }
+    };
+    with_each(&|_, js| {
+        project(js, &parts);
+        js.install("project").well();
+        is_installed(js);
+        if is_npm(js) {
+            js.forget("project");
+            js.install_locked("project").well();
+            is_installed(js);
+        }
+    });
+
+    drop(far);
+    let api = Api::sign_in(&near);
+    with_each(&|proxy, js| {
+        let before = counts(&api, proxy);
+        js.forget("project");
+        // Advisories are not a package's: they are asked for anew each time.
+        js.write("project/.npmrc", "audit=false\n");
+        js.install_locked("project").well();
+        is_installed(js);
+        let after = counts(&api, proxy);
+        for count in ["misses", "stale", "errors"] {
+            assert_eq!(
+                before[count], after[count],
+                "{:?}: the upstream was asked: {before} {after}",
+                js.tool
+            );
+        }
+        assert!(after["hits"].as_u64() > before["hits"].as_u64(), "{before} {after}");
+    });
+    with_each(&|_, js| {
+        if is_npm(js) {
+            js.forget("project");
+            js.write("project/.npmrc", "audit=true\n");
+            js.install_locked("project").well();
+            is_installed(js);
+        }
+    });
+}
+
+#[test]
+fn a_project_without_a_lock_file_asks_the_upstream_nothing_more() {
+    let (server, upstream) = (server(), Upstream::start());
+    let parts = tree(9);
+    parts.iter().for_each(|part| offer(&upstream, std::slice::from_ref(part)));
+    let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
+    let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
+    project(&js, &parts);
+    js.run("project", &["install", "--no-audit"]).well();
+    assert_eq!(upstream.seen().len(), 2 * parts.len(), "a packument and a tarball for each");
+
+    let Some(fresh) = client(&server, Tool::Npm11, &proxy) else { return };
+    project(&fresh, &parts);
+    fresh.run("project", &["install", "--no-audit"]).well();
+    assert_eq!(upstream.seen().len(), 2 * parts.len());
+    upstream.down(true);
+    fresh.forget("project");
+    fresh.run("project", &["ci", "--no-audit"]).well();
+}
+
+#[test]
+fn a_tarball_that_is_not_what_the_packument_says_reaches_no_client() {
+    let (server, upstream) = (server(), Upstream::start());
+    let part = Part::new("lib", "1.0.0");
+    offer(&upstream, std::slice::from_ref(&part));
+    let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
+    let (api, target) = (Api::sign_in(&server), format!("/{}", part.path()));
+    let other = Part { dependencies: json!({"evil": "1"}), ..part.clone() }.tarball();
+    let padded = [part.tarball(), vec![0; 2_000_000]].concat();
+    for (tool, bytes) in [(Tool::Npm10, other), (Tool::Npm11, padded)] {
+        upstream.on(&target, Answer::ok(bytes));
+        let Some(js) = client(&server, tool, &proxy) else { continue };
+        project(&js, std::slice::from_ref(&part));
+        let said = js.run("project", &["install", "--no-audit", "--fetch-retries=0"]);
+        assert!(!said.success, "{tool:?} installed it:\n{}", said.text);
+        assert_eq!(js.installed("project", "lib"), None);
+        assert!(!kept(&api, &proxy).iter().any(|path| path.ends_with(".tgz")), "{:?}", kept(&api, &proxy));
+    }
+    upstream.on(&target, Answer::ok(part.tarball()));
+    let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
+    project(&js, std::slice::from_ref(&part));
+    js.install("project").well();
+    assert_eq!(js.installed("project", "lib").as_deref(), Some("1.0.0"));
+}

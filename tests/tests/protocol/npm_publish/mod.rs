@@ -1,0 +1,136 @@
+//! What is published to an npm repository, from outside: a package and the manifest that is sent with it must say the same, but for
+//! what the clients themselves change on the way; readmes, names from before, and what search finds of it all.
+
+mod clients;
+mod readmes;
+use crate::release;
+
+use packhouse_tests::npm::{Js, NpmRepository, Tool};
+use packhouse_tests::{Api, Response, Server, skip};
+use release::Release;
+use serde_json::json;
+
+/// The answer to the publish of this version.
+#[track_caller]
+fn publish(repository: &NpmRepository, release: &Release) -> Response {
+    repository.put(release.path().trim_start_matches('/'), &release.document())
+}
+
+/// The same for each of these clients, at the same time, with a repository of its own.
+fn with_each(tools: &[Tool], work: fn(&Server, NpmRepository, Js)) {
+    let server = Server::start();
+    std::thread::scope(|scope| {
+        for tool in tools {
+            let server = &server;
+            scope.spawn(move || {
+                let repository = NpmRepository::create(server, tool.name());
+                match Js::new(*tool, &repository.url(server), &repository.token.secret) {
+                    Ok(js) => work(server, repository, js),
+                    Err(reason) => skip(tool.name(), &reason),
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_manifest_that_is_not_the_archives_own_is_refused() {
+    let server = Server::start();
+    let repository = NpmRepository::create(&server, "js");
+    let own = json!({"name": "lib", "version": "1.0.0", "dependencies": {"a": "1"}, "scripts": {"test": "true"}, "bin": "cli.js"});
+    let release = || Release::new("lib", "1.0.0").package_json(&own.to_string());
+    for (said, words) in [
+        (json!({"dependencies": {"a": "1", "evil": "1"}}), "dependencies.evil"),
+        (json!({"dependencies": null}), "dependencies.a"),
+        (json!({"dependencies": {"a": "2"}}), "dependencies.a"),
+        (json!({"optionalDependencies": {"evil": "1"}}), "optionalDependencies.evil"),
+        (json!({"peerDependencies": {"evil": "1"}}), "peerDependencies.evil"),
+        (json!({"scripts": null}), "scripts.test"),
+        (json!({"scripts": {"test": "true", "postinstall": "evil"}}), "scripts.postinstall"),
+        (json!({"bin": {"lib": "cli.js", "git": "cli.js"}}), "bin.git"),
+        (json!({"bin": null}), "bin.lib"),
+    ] {
+        let refused = publish(&repository, &release().said(&said)).expect(400);
+        assert!(refused.field("message").contains(words), "{said}: {}", refused.text());
+    }
+    repository.get("lib").expect(404);
+    publish(&repository, &release()).expect(201);
+}
+
+#[test]
+fn a_name_from_before_is_let_in_by_setting() {
+    let server = Server::start();
+    let repository = NpmRepository::create(&server, "js");
+    let names = ["JSONStream", "@acme/old~name", "@acme/.dotted"];
+    for name in names {
+        let refused = publish(&repository, &Release::new(name, "1.0.0")).expect(400);
+        assert!(refused.field("message").contains("`legacy_names`"), "{}", refused.text());
+    }
+    // What npm's own rule allows for new packages.
+    publish(&repository, &Release::new("@acme/_under", "1.0.0")).expect(201);
+    let settings = json!({"settings": {"legacy_names": true}});
+    Api::sign_in(&server).patch(&format!("/v1/repositories/{}", repository.id), &settings).expect(200);
+    for name in names {
+        publish(
+            &repository,
+            &Release::new(name, "1.0.0").package_json(&json!({"name": name, "version": "1.0.0"}).to_string()),
+        )
+        .expect(201);
+    }
+    for tool in Tool::ALL {
+        let js = match Js::new(tool, &repository.url(&server), &repository.token.secret) {
+            Ok(js) => js,
+            Err(reason) => {
+                skip(tool.name(), &reason);
+                continue;
+            }
+        };
+        js.package(
+            "project",
+            &json!({"name": "project", "version": "0.0.0", "private": true, "dependencies": {"JSONStream": "^1.0.0"}}),
+        );
+        js.install("project").well();
+        assert_eq!(js.installed("project", "JSONStream").as_deref(), Some("1.0.0"), "{tool:?}");
+    }
+}
+
+#[test]
+fn search_finds_keywords_and_tells_dates() {
+    with_each(&[Tool::Npm10, Tool::Npm11], |_, repository, js| {
+        js.package(
+            "lib",
+            &json!({"name": "@acme/lib", "version": "1.0.0", "keywords": ["parser", "Streams"]}),
+        );
+        js.publish("lib").well();
+        js.package("other", &json!({"name": "other", "version": "1.0.0", "description": "something else"}));
+        js.publish("other").well();
+        let published = repository.get("@acme/lib").json()["time"]["1.0.0"].as_str().unwrap().to_owned();
+        for text in ["streams", "parser%20lib", "keywords:parser"] {
+            let found = repository.get(&format!("-/v1/search?text={text}")).expect(200).json();
+            assert_eq!(
+                (&found["total"], &found["objects"][0]["package"]["name"]),
+                (&json!(1), &json!("@acme/lib")),
+                "{text}"
+            );
+            assert_eq!(found["objects"][0]["package"]["date"], json!(published), "{text}");
+            assert!(found["time"].as_str().unwrap() >= published.as_str(), "{text}: {found}");
+        }
+        // Deprecating it takes nothing from what finds it.
+        js.run("lib", &["deprecate", "@acme/lib", "old"]).well();
+        let said = js.run("lib", &["search", "parser"]).well();
+        let day = published.get(..10).unwrap();
+        assert!(said.text.contains("@acme/lib") && said.text.contains(day), "{}", said.text);
+        let nothing = repository.get("-/v1/search?text=absent").expect(200).json();
+        assert!(nothing["time"].as_str().unwrap() >= published.as_str(), "{nothing}");
+    });
+}
+
+#[test]
+fn a_token_without_a_list_of_addresses_shows_none() {
+    with_each(&[Tool::Npm10, Tool::Npm11], |_, repository, js| {
+        let listed = repository.get("-/npm/v1/tokens").expect(200).json();
+        assert_eq!(listed["objects"][0].get("cidr_whitelist"), None, "{listed}");
+        let said = js.run("", &["token", "list"]).well();
+        assert!(!said.text.contains("IP whitelist"), "{}", said.text);
+    });
+}

@@ -1,0 +1,207 @@
+//! Hosted repositories of images and groups of them, from outside: what a group shows to whom, what a collection of garbage takes, and
+//! that each right is asked for by itself.
+
+use packhouse_tests::cli::packhouse;
+use packhouse_tests::digests::sha256;
+use packhouse_tests::images::{INDEX, ImageRepository, MANIFEST, digest, manifest};
+use packhouse_tests::server::OWNER;
+use packhouse_tests::{Api, Client, Request, Response, Server, database};
+use serde_json::{Value, json};
+
+#[track_caller]
+fn is(answer: Response, status: u16, code: &str, message: &str) {
+    let answer = answer.expect(status);
+    let error = &answer.json()["errors"][0];
+    assert_eq!((error["code"].as_str(), error["message"].as_str()), (Some(code), Some(message)));
+}
+
+fn tags(client: &Client, path: &str) -> Value {
+    client.get(path).expect(200).json()["tags"].clone()
+}
+
+/// Says something about the manifest of this digest.
+fn referrer(subject: &str, size: usize) -> String {
+    let mut said: Value = serde_json::from_str(&manifest(&[])).unwrap();
+    said["artifactType"] = json!("application/x.signature");
+    said["subject"] = json!({"mediaType": MANIFEST, "digest": subject, "size": size});
+    said.to_string()
+}
+
+#[test]
+fn a_group_shows_its_members_images_in_their_order_and_takes_none() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let [one, two, hidden] =
+        ["one", "two", "hidden"].map(|name| ImageRepository::create(&server, name, &json!({})));
+    let body =
+        json!({"name": "all", "format": "docker", "kind": "group", "members": [one.id, two.id, hidden.id]});
+    let group = api.post("/v1/repositories", &body).expect(201).field("id");
+    let first = one.push("app", "latest", &[b"first"]).unwrap();
+    let second = two.push("app", "latest", &[b"second"]).unwrap();
+    let other = two.push("app", "1.0", &[b"other"]).unwrap();
+    hidden.push("app", "secret", &[b"hidden"]).unwrap();
+    let signature = referrer(&digest(first.as_bytes()), first.len());
+    two.push_manifest("app", &digest(signature.as_bytes()), MANIFEST, &signature).expect(201);
+    let reader = |ids: &[&str]| {
+        let token = api.create_token(ids, &["read", "write"], None);
+        server.anonymous().basic(OWNER, &token.secret)
+    };
+    let path = |rest: &str| format!("/v2/repositories/all/app/{rest}");
+    let blob = |bytes: &[u8]| path(&format!("blobs/{}", digest(bytes)));
+    let both = reader(&[&one.id, &two.id, &group]);
+    let latest = |client: &Client| client.get(&path("manifests/latest")).expect(200).text();
+
+    assert_eq!(latest(&both), first);
+    assert_eq!(both.get(&path("manifests/1.0")).expect(200).text(), other);
+    let by_digest = path(&format!("manifests/{}", digest(second.as_bytes())));
+    assert_eq!(both.get(&by_digest).expect(200).text(), second);
+    let head = both.send(Request::new("HEAD", &path("manifests/latest"))).expect(200);
+    assert_eq!(head.header("docker-content-digest"), Some(digest(first.as_bytes()).as_str()));
+    for layer in [&b"first"[..], b"second", b"other"] {
+        assert_eq!(both.get(&blob(layer)).expect(200).body, layer);
+    }
+    assert_eq!(tags(&both, &path("tags/list")), json!(["1.0", "latest"]));
+    assert_eq!(tags(&both, &path("tags/list?n=1&last=1.0")), json!(["latest"]));
+    let said = both.get(&path(&format!("referrers/{}", digest(first.as_bytes())))).expect(200).json();
+    assert_eq!(said["manifests"][0]["digest"], json!(digest(signature.as_bytes())));
+    // A member that the caller may not read is as if it were none.
+    is(both.get(&path("manifests/secret")), 404, "MANIFEST_UNKNOWN", "manifest not found");
+    is(both.get(&blob(b"hidden")), 404, "BLOB_UNKNOWN", "blob unknown to registry");
+    let second_alone = reader(&[&two.id, &group]);
+    assert_eq!(latest(&second_alone), second);
+    second_alone.get(&blob(b"first")).expect(404);
+    assert_eq!(latest(&both), first, "what one caller is shown is not kept for another");
+    let none = reader(&[&group]);
+    for rest in ["manifests/latest", "tags/list"] {
+        is(none.get(&path(rest)), 404, "NAME_UNKNOWN", "group repository has no members");
+    }
+    none.get(&blob(b"first")).expect(404);
+
+    let upload = path(&format!("blobs/uploads/?digest={}", digest(b"new")));
+    for (method, target) in [
+        ("POST", path("blobs/uploads/")),
+        ("POST", upload),
+        ("POST", path(&format!("blobs/uploads/?mount={}&from=repositories/one/app", digest(b"first")))),
+        ("PATCH", path("blobs/uploads/0")),
+        ("PUT", path("manifests/latest")),
+        ("DELETE", path("manifests/latest")),
+    ] {
+        let request = Request::new(method, &target).header("Content-Type", MANIFEST).body("new");
+        is(both.send(request), 405, "UNSUPPORTED", "Writes are not permitted to group repositories");
+    }
+    api.patch(&format!("/v1/repositories/{group}"), &json!({"members": [two.id, one.id]})).expect(200);
+    assert_eq!(latest(&both), second);
+    api.patch(&format!("/v1/repositories/{group}"), &json!({"members": [one.id]})).expect(200);
+    assert_eq!(latest(&both), first);
+    both.get(&blob(b"second")).expect(404);
+}
+
+/// Whether a layer that was pushed is still there for those who may read it, and a manifest by its digest.
+fn there(repository: &ImageRepository, manifest: &str, layer: &[u8]) -> [u16; 2] {
+    let manifest = format!("app/manifests/{}", digest(manifest.as_bytes()));
+    [manifest, format!("app/blobs/{}", digest(layer))].map(|path| repository.ask("HEAD", &path).status)
+}
+
+/// The collection takes what the repository's setting says is over, and nothing that a push in progress relies on.
+#[test]
+fn untagged_manifests_are_kept_or_collected_as_the_repository_says() {
+    let server = Server::with().env("PACKHOUSE_GC_INTERVAL_MS", "0").start();
+    let keeps = ImageRepository::create(&server, "keeps", &json!({}));
+    let drops = ImageRepository::create(&server, "drops", &json!({"keep_untagged": false}));
+    let [old, new, part, arriving] = [1u8, 2, 3, 4].map(|byte| vec![byte; 100_000]);
+    let mut manifests = Vec::new();
+    for repository in [&keeps, &drops] {
+        let first = repository.push("app", "latest", &[&old]).unwrap();
+        let second = repository.push("app", "latest", &[&new]).unwrap();
+        let platform = repository.push("app", "platform", &[&part]).unwrap();
+        let descriptor =
+            json!({"mediaType": MANIFEST, "digest": digest(platform.as_bytes()), "size": platform.len()});
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor]}).to_string();
+        repository.push_manifest("app", "multi", INDEX, &index).expect(201);
+        let signature = referrer(&digest(second.as_bytes()), second.len());
+        repository.push_manifest("app", "signature", MANIFEST, &signature).expect(201);
+        for tag in ["platform", "signature"] {
+            repository.ask("DELETE", &format!("app/manifests/{tag}")).expect(202);
+        }
+        manifests = vec![first, second, platform, index, signature];
+    }
+    let [first, second, platform, index, signature] = manifests.try_into().unwrap();
+    drops.push_blob("app", &arriving).expect(201);
+
+    // As if all leases were over but that of the layer whose manifest is still to come.
+    let others = format!(
+        "update leases set until = 0 where blob not in (select id from blobs where sha256 = x'{}')",
+        sha256(&arriving)
+    );
+    let settings = server.data().join("now.toml");
+    std::fs::write(&settings, "[gc]\ngrace_ms = 0\n").unwrap();
+    let collect = || {
+        database::sqlite(&server, &others);
+        packhouse(server.data(), &["gc", "--config", &settings.to_string_lossy()], "").well();
+    };
+    collect();
+    assert_eq!(there(&keeps, &first, &old), [200, 200]);
+    assert_eq!(there(&drops, &first, &old), [404, 404], "not even through the other repository's layer");
+    for repository in [&keeps, &drops] {
+        assert_eq!(there(repository, &second, &new), [200, 200]);
+        assert_eq!(there(repository, &platform, &part), [200, 200], "a part of an index");
+        assert_eq!(there(repository, &signature, b"{}"), [200, 200], "what says something of a manifest");
+    }
+    assert_eq!(keeps.get(&format!("app/blobs/{}", digest(&old))).expect(200).body, old);
+    let pushed = manifest(&[&arriving]);
+    drops.push_manifest("app", "late", MANIFEST, &pushed).expect(201);
+    collect();
+    assert_eq!(there(&drops, &pushed, &arriving), [200, 200]);
+
+    drops.ask("DELETE", "app/manifests/multi").expect(202);
+    drops.ask("DELETE", "app/manifests/latest").expect(202);
+    collect();
+    assert_eq!(there(&drops, &index, &part), [404, 404]);
+    assert_eq!(there(&drops, &platform, &new), [404, 404]);
+    assert_eq!(there(&drops, &signature, &arriving), [404, 200]);
+    assert_eq!(there(&keeps, &platform, &part), [200, 200]);
+}
+
+/// To push is not to delete, to read one is not to read another, and who asks for more is given less.
+#[test]
+fn each_right_is_asked_for_by_itself() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let [own, secret] = ["own", "secret"].map(|name| ImageRepository::create(&server, name, &json!({})));
+    let layer = b"a secret layer";
+    secret.push("app", "latest", &[layer]).unwrap();
+    let rights = json!({"organization": [], "repositories": [
+        {"repository": own.id, "actions": ["read", "publish"]}, {"repository": secret.id, "actions": ["read"]}]});
+    let member =
+        json!({"email": "dev@example.com", "password": "the member's password", "permissions": rights});
+    api.post("/v1/members", &member).expect(201);
+    let basic = server.anonymous().basic("dev@example.com", "the member's password");
+    let pushes = ImageRepository { client: basic.clone(), ..own.clone() };
+    let pushed = pushes.push("app", "latest", &[b"its own"]).unwrap();
+    let gone = own.path(&format!("app/manifests/{}", digest(pushed.as_bytes())));
+    for target in [&gone, &own.path("app/manifests/latest")] {
+        is(basic.send(Request::new("DELETE", target)), 403, "DENIED", "insufficient permissions");
+        for method in ["POST", "PATCH"] {
+            let override_it = Request::new(method, target).header("X-HTTP-Method-Override", "DELETE");
+            is(basic.send(override_it), 405, "UNSUPPORTED", "method not allowed");
+        }
+    }
+    let only_read = Request::new("POST", &secret.path("app/blobs/uploads/"));
+    is(basic.send(only_read), 403, "DENIED", "insufficient permissions");
+    own.ask("GET", "app/manifests/latest").expect(200);
+
+    let mount = own.path(&format!("app/blobs/uploads/?mount={}&from=repositories/secret/app", digest(layer)));
+    server.anonymous().send(Request::new("POST", &mount)).expect(401);
+    let bearer = |scopes: &str| {
+        let token = basic.get(&format!("/v2/token?service=127.0.0.1&{scopes}")).expect(200).field("token");
+        server.anonymous().with("Authorization", &format!("Bearer {token}"))
+    };
+    let own_scope = "scope=repository:repositories/own/app:pull,push,delete";
+    let narrow = bearer(own_scope);
+    narrow.send(Request::new("POST", &mount)).expect(202);
+    is(narrow.send(Request::new("DELETE", &gone)), 403, "DENIED", "insufficient permissions");
+    own.ask("HEAD", &format!("app/blobs/{}", digest(layer))).expect(404);
+    let wide = bearer(&format!("{own_scope}&scope=repository:repositories/secret/app:pull"));
+    wide.send(Request::new("POST", &mount)).expect(201);
+    assert_eq!(own.get(&format!("app/blobs/{}", digest(layer))).expect(200).body, layer);
+}

@@ -1,0 +1,400 @@
+//! A proxy of container images from outside: what its clients see, what it asks its upstream for, and what it keeps.
+
+use packhouse_tests::image_proxy::{ImageProxy, offer, offer_blob, server};
+use packhouse_tests::images::{INDEX, ImageRepository, MANIFEST, digest, manifest};
+use packhouse_tests::server::OWNER;
+use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::{Api, Request, Response, Server};
+use serde_json::{Value, json};
+use std::io::Write as _;
+
+/// Bytes of the largest manifest that a proxy takes: 4 MiB.
+const LIMIT: u64 = 4_194_304;
+
+/// An image's manifest of so many bytes.
+fn padded(note: &str, size: u64) -> String {
+    let manifest = manifest(&[note.as_bytes()]);
+    let padding = usize::try_from(size).unwrap() - manifest.len();
+    manifest + &" ".repeat(padding)
+}
+
+/// How an upstream sends what it sends.
+type Way = fn(Answer) -> Answer;
+
+#[track_caller]
+fn assert_capped(answer: Response, observed: impl Fn(u64) -> bool) {
+    let body = answer.expect(413).json();
+    assert_eq!(body["code"], "scan_block_size_cap", "{body}");
+    assert_eq!(body["limit_bytes"], LIMIT, "{body}");
+    assert!(body["observed_bytes"].as_u64().is_some_and(observed), "{body}");
+    assert_eq!(body["errors"][0]["code"], "MANIFEST_INVALID", "{body}");
+    assert_eq!(body["errors"][0]["message"], "manifest exceeds maximum size", "{body}");
+}
+
+#[test]
+fn an_upstreams_manifest_over_4_mib_is_refused_and_not_kept() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    let most = padded("most", LIMIT);
+    offer(&upstream, "app", Some("most"), MANIFEST, &most);
+    assert_eq!(proxy.get("app/manifests/most").expect(200).body.len() as u64, LIMIT);
+
+    let size = LIMIT + 1_000_000;
+    let ways: [(&str, Way, u64); 4] = [
+        ("declared", |answer| answer, size),
+        ("chunked", |answer| answer.chunked(50_000), LIMIT + 1),
+        ("undeclared", |answer| answer.header("Content-Length", ""), LIMIT + 1),
+        ("endless", Answer::endless, LIMIT + 1),
+    ];
+    for (tag, way, least) in ways {
+        let large = padded(tag, size);
+        let named = offer(&upstream, "app", Some(tag), MANIFEST, &large);
+        let target = format!("/v2/app/manifests/{named}");
+        let answer = Answer::ok(large).header("Content-Type", MANIFEST);
+        upstream.on(&target, way(answer.header("Docker-Content-Digest", &named)));
+        for (times, reference) in [tag, &named].into_iter().enumerate() {
+            let answer = proxy.get(&format!("app/manifests/{reference}"));
+            assert_capped(answer, |observed| (least..=size).contains(&observed));
+            assert_eq!(upstream.count(&target), times + 1, "it was kept");
+        }
+        proxy.head(&format!("app/manifests/{tag}")).expect(413);
+        assert!(!proxy.kept().iter().any(|kept| kept.contains(&named)), "{tag}: {:?}", proxy.kept());
+    }
+    // An upstream that does not tell digests is asked for the manifest by its tag.
+    let untold = Answer::ok(padded("untold", size)).header("Content-Type", MANIFEST);
+    upstream.on("/v2/app/manifests/untold", untold);
+    assert_capped(proxy.get("app/manifests/untold"), |observed| observed == size);
+    // Few bytes on the wire that become too many.
+    let large = padded("packed", size);
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(large.as_bytes()).unwrap();
+    let packed = Answer::ok(packer.finish().unwrap()).header("Content-Encoding", "gzip");
+    let target = format!("app/manifests/{}", digest(large.as_bytes()));
+    upstream.on(&format!("/v2/{target}"), packed.header("Content-Type", MANIFEST));
+    assert_capped(proxy.get(&target), |observed| (LIMIT + 1..=size).contains(&observed));
+}
+
+/// An index of two images with a layer each, at an upstream.
+struct Offered {
+    index: String,
+    images: [String; 2],
+    layers: [String; 2],
+}
+
+fn offer_index(upstream: &Upstream, image: &str, tag: &str, notes: [&str; 2]) -> Offered {
+    let images = notes.map(|note| manifest(&[note.as_bytes()]));
+    let parts: Vec<Value> = images
+        .iter()
+        .map(|one| json!({"mediaType": MANIFEST, "digest": digest(one.as_bytes()), "size": one.len()}))
+        .collect();
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": parts}).to_string();
+    Offered {
+        index: offer(upstream, image, Some(tag), INDEX, &index),
+        images: images.map(|one| offer(upstream, image, None, MANIFEST, &one)),
+        layers: notes.map(|note| offer_blob(upstream, image, note.as_bytes())),
+    }
+}
+
+/// What the upstream was asked between two calls, in order.
+fn asked<'a>(upstream: &'a Upstream, image: &'a str) -> impl FnMut() -> Vec<String> + 'a {
+    let mut before = 0;
+    move || {
+        let seen = upstream.seen();
+        let new = seen.get(before..).unwrap_or_default().iter();
+        before = seen.len();
+        let prefix = format!("/v2/{image}/");
+        new.map(|one| format!("{} {}", one.method, one.target.replacen(&prefix, "", 1))).collect()
+    }
+}
+
+#[test]
+fn a_digest_is_asked_for_once_and_a_tag_by_head_when_its_time_is_over() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({"metadata_ttl_s": 0}));
+    let Offered { index, images, layers } = offer_index(&upstream, "team/app", "1.0", ["one", "two"]);
+    let mut asked = asked(&upstream, "team/app");
+
+    let answer = proxy.get("team/app/manifests/1.0").expect(200);
+    assert_eq!(answer.header("docker-content-digest"), Some(index.as_str()));
+    assert_eq!(answer.header("content-type"), Some(INDEX));
+    assert_eq!(digest(&answer.body), index);
+    // No part of it before somebody wants one.
+    assert_eq!(asked(), ["HEAD manifests/1.0", &format!("GET manifests/{index}")]);
+    for _ in 0..2 {
+        proxy.head("team/app/manifests/1.0").expect(200);
+        assert_eq!(asked(), ["HEAD manifests/1.0"]);
+        proxy.get(&format!("team/app/manifests/{index}")).expect(200);
+    }
+    assert!(asked().is_empty());
+    for expected in [true, false] {
+        let image = proxy.get(&format!("team/app/manifests/{}", images[0])).expect(200);
+        assert_eq!(digest(&image.body), images[0]);
+        assert_eq!(proxy.get(&format!("team/app/blobs/{}", layers[0])).expect(200).text(), "one");
+        let head = proxy.head(&format!("team/app/blobs/{}", layers[0])).expect(200);
+        assert_eq!(head.header("content-length"), Some("3"));
+        let once = [format!("GET manifests/{}", images[0]), format!("GET blobs/{}", layers[0])];
+        assert_eq!(asked(), if expected { once.to_vec() } else { Vec::new() });
+    }
+
+    proxy.set(&json!({"metadata_ttl_s": 3600}));
+    proxy.get("team/app/manifests/1.0").expect(200);
+    assert!(asked().is_empty());
+    proxy.set(&json!({"metadata_ttl_s": 0}));
+    let moved = offer(&upstream, "team/app", Some("1.0"), MANIFEST, &manifest(&[b"three"]));
+    let answer = proxy.get("team/app/manifests/1.0").expect(200);
+    assert_eq!(answer.header("docker-content-digest"), Some(moved.as_str()));
+    assert_eq!(asked(), ["HEAD manifests/1.0", &format!("GET manifests/{moved}")]);
+
+    upstream.down(true);
+    assert_eq!(digest(&proxy.get("team/app/manifests/1.0").expect(200).body), moved);
+    for kept in [&index, &images[0]] {
+        assert_eq!(digest(&proxy.get(&format!("team/app/manifests/{kept}")).expect(200).body), *kept);
+    }
+    assert_eq!(proxy.get(&format!("team/app/blobs/{}", layers[0])).expect(200).text(), "one");
+    for missing in [format!("manifests/{}", images[1]), format!("blobs/{}", layers[1]), "manifests/2".into()]
+    {
+        let body = proxy.get(&format!("team/app/{missing}")).expect(502).json();
+        assert_eq!(body["errors"][0]["code"], "UNAVAILABLE", "{body}");
+    }
+    assert!(asked().is_empty());
+    assert!(proxy.cache()["counts"]["stale"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+fn an_upstream_that_does_not_tell_digests_is_asked_for_the_manifest() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    let manifest = manifest(&[b"a"]);
+    upstream.on("/v2/app/manifests/1", Answer::ok(manifest.as_str()).header("Content-Type", MANIFEST));
+    let answer = proxy.get("app/manifests/1").expect(200);
+    assert_eq!(answer.header("docker-content-digest"), Some(digest(manifest.as_bytes()).as_str()));
+    assert_eq!(answer.text(), manifest);
+}
+
+#[test]
+fn an_image_of_one_part_may_be_below_library() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    offer(&upstream, "library/alpine", Some("3"), MANIFEST, &manifest(&[b"a"]));
+    offer(&upstream, "team/app", Some("3"), MANIFEST, &manifest(&[b"b"]));
+    proxy.get("alpine/manifests/3").expect(404);
+    proxy.set(&json!({"library_prefix": "always"}));
+    proxy.get("alpine/manifests/3").expect(200);
+    proxy.get("library/alpine/manifests/3").expect(200);
+    proxy.get("team/app/manifests/3").expect(200);
+    proxy.set(&json!({"library_prefix": "never"}));
+    proxy.get("alpine/manifests/3").expect(404);
+}
+
+/// All pages of a list of tags, from a client that asks for so many at once.
+fn tags(get: impl Fn(&str) -> Response, image: &str, n: usize) -> Vec<String> {
+    let (mut all, mut next) = (Vec::new(), Some(format!("{image}/tags/list?n={n}")));
+    while let Some(target) = next {
+        let answer = get(&target).expect(200);
+        let page = answer.json()["tags"].as_array().unwrap().clone();
+        assert!(page.len() <= n && all.len() < 10_000, "{page:?}");
+        all.extend(page.iter().map(|tag| tag.as_str().unwrap().to_owned()));
+        next = answer.header("link").map(|link| {
+            let query = link.split(['?', '>']).nth(1).unwrap().to_owned();
+            format!("{image}/tags/list?{query}")
+        });
+    }
+    all
+}
+
+/// A signature of a manifest.
+fn signature(subject: &str) -> String {
+    json!({
+        "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": "application/x.signature", "layers": [],
+        "config": {"mediaType": "application/x.config", "digest": digest(b"{}"), "size": 2},
+        "subject": {"mediaType": MANIFEST, "digest": digest(subject.as_bytes()), "size": subject.len()},
+    })
+    .to_string()
+}
+
+#[test]
+fn a_second_packhouse_is_an_upstream() {
+    let (far, near) = (Server::start(), server());
+    let hosted = ImageRepository::create(&far, "images", &json!({}));
+    let image = hosted.push("team/app", "1", &[b"layer"]).unwrap();
+    for tag in ["2", "3", "4", "5"] {
+        hosted.push("team/app", tag, &[b"layer"]).unwrap();
+    }
+    let signed = signature(&image);
+    hosted.push_manifest("team/app", &digest(signed.as_bytes()), MANIFEST, &signed).expect(201);
+
+    let upstream = format!("{}/v2/repositories/images", far.base_url());
+    let proxy =
+        ImageProxy::create(&near, "hub", &upstream, &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+    // What is not shown to everyone is not there.
+    let body = proxy.get("team/app/manifests/1").expect(404).json();
+    assert_eq!(body["errors"][0]["code"], "MANIFEST_UNKNOWN");
+    proxy.credentials(OWNER, &hosted.token.secret, None);
+    let layer = format!("team/app/blobs/{}", digest(b"layer"));
+    let subject = format!("team/app/referrers/{}", digest(image.as_bytes()));
+    let all = || {
+        assert_eq!(proxy.get("team/app/manifests/1").expect(200).text(), image);
+        assert_eq!(proxy.get(&layer).expect(200).text(), "layer");
+        assert_eq!(tags(|target| proxy.get(target), "team/app", 2), ["1", "2", "3", "4", "5"]);
+        let referrers = proxy.get(&subject).expect(200).json();
+        assert_eq!(referrers["manifests"][0]["digest"], digest(signed.as_bytes()));
+        assert_eq!(referrers["manifests"][0]["artifactType"], "application/x.signature");
+        assert_eq!(
+            proxy.get(&format!("{subject}?artifactType=x")).expect(200).json()["manifests"],
+            json!([])
+        );
+    };
+    all();
+    proxy.get("team/none/manifests/1").expect(404);
+    assert_eq!(proxy.get("team/none/tags/list").expect(404).json()["errors"][0]["code"], "NAME_UNKNOWN");
+    drop(far);
+    all();
+    proxy.get("team/none/tags/list").expect(502);
+}
+
+#[test]
+fn an_upstreams_lists_are_followed_at_its_own_address_and_to_a_bound() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    let page = |tags: &[&str], link: &str| {
+        let answer = Answer::ok(json!({"name": "x", "tags": tags}).to_string());
+        if link.is_empty() { answer } else { answer.header("Link", &format!("<{link}>; rel=\"next\"")) }
+    };
+    let elsewhere = Upstream::start();
+    // Pages of the upstream's own size, in another order than ours, with names that are none; a link to another host.
+    upstream.on("/v2/a/tags/list?n=1000", page(&["b", "a", ".hidden"], "/v2/a/tags/list?token=1"));
+    upstream
+        .on("/v2/a/tags/list?token=1", page(&["c"], &format!("{}/v2/a/tags/list?token=2", elsewhere.url())));
+    upstream.on("/v2/a/tags/list?token=2", page(&["d"], ""));
+    assert_eq!(proxy.get("a/tags/list").expect(200).json()["tags"], json!(["a", "b", "c", "d"]));
+    assert!(elsewhere.seen().is_empty());
+    upstream.on("/v2/a/tags/list?n=2", page(&["a", "b"], "?token=1"));
+    assert_eq!(proxy.get("a/tags/list?n=1").expect(200).json()["tags"], json!(["a"]));
+
+    // Without an end: a page of ours ends, and says that there is more.
+    upstream.on("/v2/b/tags/list?n=1000", page(&["a"], "?turn=0"));
+    upstream.on("/v2/b/tags/list?turn=0", page(&["a", "b"], "?turn=0"));
+    let answer = proxy.get("b/tags/list").expect(200);
+    assert_eq!(answer.json()["tags"], json!(["a", "b"]));
+    assert!(answer.header("link").is_some_and(|link| link.contains("last=b")));
+    let before = upstream.seen().len();
+    upstream.on("/v2/c/tags/list?n=1000", page(&[], "?turn=0"));
+    upstream.on("/v2/c/tags/list?turn=0", page(&[], "?turn=0"));
+    proxy.get("c/tags/list").expect(502);
+    assert!(upstream.seen().len() - before <= 20);
+
+    // A registry without lists of referrers may have one under a tag.
+    let subject = digest(b"subject");
+    let entry = json!({"mediaType": MANIFEST, "digest": digest(b"r"), "size": 1, "artifactType": "x"});
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}).to_string();
+    let tag = subject.replace(':', "-");
+    let referrers = |image: &str| proxy.get(&format!("{image}/referrers/{subject}")).expect(200).json();
+    assert_eq!(referrers("a")["manifests"], json!([]));
+    upstream.on(&format!("/v2/b/manifests/{tag}"), Answer::ok(index.as_str()).header("Content-Type", INDEX));
+    assert_eq!(referrers("b")["manifests"][0]["digest"], digest(b"r"));
+    let endless = Answer::ok(index).header("Link", "<?turn=0>; rel=\"next\"");
+    for target in [format!("/v2/c/referrers/{subject}"), format!("/v2/c/referrers/{subject}?turn=0")] {
+        upstream.on(&target, endless.clone());
+    }
+    proxy.get(&format!("c/referrers/{subject}")).expect(502);
+}
+
+#[test]
+fn every_write_to_a_proxy_is_refused() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    let token = proxy.api.create_token(&[&proxy.id], &["read", "write"], None);
+    let writer = server.anonymous().basic(OWNER, &token.secret);
+    let named = digest(b"x");
+    for (method, rest) in [
+        ("POST", "app/blobs/uploads/".to_owned()),
+        ("POST", format!("app/blobs/uploads/?digest={named}")),
+        ("POST", format!("app/blobs/uploads/?mount={named}&from=repositories/hub/b")),
+        ("PATCH", "app/blobs/uploads/1".to_owned()),
+        ("PUT", format!("app/blobs/uploads/1?digest={named}")),
+        ("DELETE", "app/blobs/uploads/1".to_owned()),
+        ("PUT", "app/manifests/1".to_owned()),
+        ("PUT", format!("app/manifests/{named}")),
+        ("DELETE", "app/manifests/1".to_owned()),
+        ("DELETE", format!("app/manifests/{named}")),
+        ("DELETE", format!("app/blobs/{named}")),
+    ] {
+        let request = Request::new(method, &proxy.path(&rest)).header("Content-Type", MANIFEST).body("x");
+        let body = writer.send(request).expect(405).json();
+        assert_eq!(body["code"], "writes_not_permitted_on_proxy", "{method} {rest}: {body}");
+        assert_eq!(body["errors"][0]["code"], "UNSUPPORTED", "{method} {rest}: {body}");
+    }
+    assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
+}
+
+/// A group of these, with a client that may read the group and those of `read`.
+fn group(server: &Server, members: &[&str], read: &[&str]) -> impl Fn(&str) -> Response + use<> {
+    let api = Api::sign_in(server);
+    let name = format!("all{}{}", members.len(), read.len());
+    let body = json!({"name": name, "format": "docker", "kind": "group", "members": members});
+    let id = api.post("/v1/repositories", &body).expect(201).field("id");
+    let token = api.create_token(&[&[id.as_str()], read].concat(), &["read"], None);
+    let client = server.anonymous().basic(OWNER, &token.secret);
+    move |rest: &str| client.get(&format!("/v2/repositories/{name}/{rest}"))
+}
+
+#[test]
+fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
+    let (server, first, second) = (server(), Upstream::start(), Upstream::start());
+    let hosted = ImageRepository::create(&server, "own", &json!({"claimed_names": ["ours/*"]}));
+    let ours = hosted.push("app", "1", &[b"ours"]).unwrap();
+    let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
+    let one = ImageProxy::create(&server, "one", &first.url(), &settings);
+    let two = ImageProxy::create(&server, "two", &second.url(), &settings);
+    let members = [one.id.as_str(), hosted.id.as_str(), two.id.as_str()];
+    let get = group(&server, &members, &members);
+
+    // A name of ours is never looked for upstream, nor is one that we claim.
+    for name in ["app", "ours/new"] {
+        offer(&first, name, Some("1"), MANIFEST, &manifest(&[b"theirs"]));
+        offer(&first, name, Some("2"), MANIFEST, &manifest(&[b"theirs"]));
+    }
+    assert_eq!(get("app/manifests/1").expect(200).text(), ours);
+    get("app/manifests/2").expect(404);
+    get("ours/new/manifests/1").expect(404);
+    assert_eq!(tags(&get, "app", 10), ["1"]);
+    assert!(first.seen().is_empty());
+
+    // Of the rest the first that has it, and the lists of all.
+    let (a, b) = (manifest(&[b"a"]), manifest(&[b"b"]));
+    offer(&first, "lib", Some("1"), MANIFEST, &a);
+    offer(&second, "lib", Some("1"), MANIFEST, &b);
+    offer(&second, "lib", Some("2"), MANIFEST, &b);
+    let layer = offer_blob(&second, "lib", b"b");
+    assert_eq!(get("lib/manifests/1").expect(200).text(), a);
+    assert_eq!(get("lib/manifests/2").expect(200).text(), b);
+    assert_eq!(get(&format!("lib/blobs/{layer}")).expect(200).text(), "b");
+    for n in [1, 2, 10] {
+        let query = format!("/v2/lib/tags/list?n={}", n + 1);
+        first.on(&query, Answer::ok(r#"{"name": "lib", "tags": ["1", "3"]}"#));
+        second.on(&query, Answer::ok(r#"{"name": "lib", "tags": ["1", "2"]}"#));
+    }
+    assert_eq!(get("lib/tags/list?n=10").expect(200).json()["tags"], json!(["1", "2", "3"]));
+    assert_eq!(get("lib/tags/list?n=2").expect(200).json()["tags"], json!(["1", "2"]));
+    let subject = digest(b"subject");
+    for (upstream, entry) in [(&first, "x"), (&second, "y")] {
+        let entry = json!({"mediaType": MANIFEST, "digest": digest(entry.as_bytes()), "size": 1});
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}).to_string();
+        upstream.on(&format!("/v2/lib/referrers/{subject}"), Answer::ok(index).header("Content-Type", INDEX));
+    }
+    let merged = get(&format!("lib/referrers/{subject}")).expect(200).json();
+    assert_eq!(merged["manifests"].as_array().unwrap().len(), 2, "{merged}");
+
+    // Whoever may not read a member sees the group without it.
+    let without = group(&server, &members, &members[1..]);
+    assert_eq!(without("lib/manifests/1").expect(200).text(), b);
+
+    // An upstream that is down: ours go on, and so does what has its digest; another's tag does not stand in.
+    first.down(true);
+    assert_eq!(get("app/manifests/1").expect(200).text(), ours);
+    let new = offer(&second, "new", Some("1"), MANIFEST, &manifest(&[b"new"]));
+    get("new/manifests/1").expect(502);
+    assert_eq!(digest(&get(&format!("new/manifests/{new}")).expect(200).body), new);
+    get(&format!("new/manifests/{}", digest(b"none"))).expect(502);
+    assert_eq!(get("lib/manifests/1").expect(200).text(), a);
+}

@@ -1,0 +1,51 @@
+//! The least age of images from upstream: by tag and by digest alike, by what the registry says of a manifest's time.
+
+use packhouse_tests::image_proxy::{ImageProxy, offer, server};
+use packhouse_tests::images::{MANIFEST, digest, manifest};
+use packhouse_tests::upstream::{Answer, Upstream};
+use serde_json::json;
+
+/// Offers a manifest under a tag, with the time of its last change where there is one; answers its digest.
+fn dated(upstream: &Upstream, image: &str, tag: &str, modified: Option<&str>) -> String {
+    let text = manifest(&[tag.as_bytes()]);
+    let named = offer(upstream, image, Some(tag), MANIFEST, &text);
+    if let Some(modified) = modified {
+        let answer = Answer::ok(text).header("Content-Type", MANIFEST).header("Last-Modified", modified);
+        upstream
+            .on(&format!("/v2/{image}/manifests/{named}"), answer.header("Docker-Content-Digest", &named));
+    }
+    named
+}
+
+#[test]
+fn an_image_that_is_too_young_is_served_neither_by_tag_nor_by_digest() {
+    let (server, upstream) = (server(), Upstream::start());
+    let young = Some("Fri, 01 Jan 2999 00:00:00 GMT");
+    let cases =
+        [("old", Some("Wed, 01 Jan 2020 00:00:00 GMT"), 200), ("young", young, 404), ("unknown", None, 404)];
+    let settings = json!({"min_release_age_s": 86_400, "min_release_age_except": ["own/*"]});
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
+    let free = ImageProxy::create(&server, "free", &upstream.url(), &json!({}));
+    for (tag, modified, status) in cases {
+        for image in ["lib/app", "own/app"] {
+            let named = dated(&upstream, image, tag, modified);
+            let status = if image == "own/app" { 200 } else { status };
+            for reference in [&named, tag, &named] {
+                let path = format!("{image}/manifests/{reference}");
+                assert_eq!(proxy.get(&path).status, status, "{path} of {tag}");
+                assert_eq!(proxy.head(&path).status, status, "HEAD {path} of {tag}");
+                free.get(&path).expect(200);
+            }
+        }
+    }
+    // A registry that does not tell digests is asked for the manifest by its tag: what that names now has no age.
+    let untold = manifest(&[b"untold"]);
+    for image in ["lib/app", "own/app"] {
+        let answer = Answer::ok(untold.clone()).header("Content-Type", MANIFEST);
+        let dated = answer.header("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT");
+        upstream.on(&format!("/v2/{image}/manifests/untold"), dated);
+    }
+    proxy.get("lib/app/manifests/untold").expect(404);
+    let served = proxy.get("own/app/manifests/untold").expect(200);
+    assert_eq!(served.header("docker-content-digest"), Some(digest(untold.as_bytes()).as_str()));
+}

@@ -1,0 +1,309 @@
+//! A proxy whose upstream fails in every way that one can: what its clients see, and what is kept.
+
+use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
+use packhouse_tests::upstream::{Answer, Gate, Upstream};
+use packhouse_tests::{Response, Server, payload};
+use serde_json::json;
+use std::io::Write as _;
+
+#[test]
+fn what_is_not_what_it_must_be_never_comes_to_its_end_and_is_not_kept() {
+    let world = World::new(&json!({}));
+    for size in [1000, 2_000_000] {
+        let bytes = payload::bytes(1, size);
+        let path = format!("org/example/a/1.{size}/a-1.{size}.jar");
+        world.offer(&path, Answer::ok(bytes.clone()), b"something else");
+        match size < 100_000 {
+            true => drop(world.get(&path).expect(502)),
+            false => world.broken(&path),
+        }
+        // The upstream mends its ways.
+        world.offer(&path, Answer::ok(bytes.clone()), &bytes);
+        assert!(!world.kept().iter().any(|kept| kept.ends_with(".jar")), "{:?}", world.kept());
+    }
+}
+
+#[test]
+fn what_breaks_off_is_not_kept_and_fetched_anew() {
+    let world = World::new(&json!({}));
+    let bytes = payload::bytes(2, 2_000_000);
+    for cut in [0, 1000, 1_999_999] {
+        world.offer(JAR, Answer::ok(bytes.clone()).cut(cut), &bytes);
+        world.broken(JAR);
+    }
+    world.offer(JAR, Answer::ok(bytes.clone()), &bytes);
+    assert_eq!(world.get(JAR).expect(200).body.len(), bytes.len());
+    let small = "org/example/a/2.0/a-2.0.pom";
+    world.offer(small, Answer::ok("<project/>").cut(3), b"<project/>");
+    world.get(small).expect(502);
+    world.offer(small, Answer::ok("<project/>"), b"<project/>");
+    world.get(small).expect(200);
+}
+
+#[test]
+fn who_says_nothing_more_is_given_up() {
+    let world = World::new(&json!({}));
+    let (gate, bytes) = (Gate::new(), payload::bytes(3, 2_000_000));
+    world.offer(JAR, Answer::ok(bytes.clone()).silent(&gate), &bytes);
+    world.get(JAR).expect(502);
+    world.offer(JAR, Answer::ok(bytes.clone()).gated(1_000_000, &gate), &bytes);
+    world.broken(JAR);
+    gate.open();
+    assert!(!world.kept().iter().any(|kept| kept.ends_with(".jar")));
+}
+
+#[test]
+fn an_upstream_that_fails_is_told_from_one_that_has_nothing() {
+    let world = World::new(&json!({"negative_ttl_s": 3600}));
+    for (number, status, seen) in
+        [(1, 404, 404), (2, 410, 404), (3, 500, 502), (4, 403, 502), (5, 429, 502), (6, 204, 502)]
+    {
+        let path = format!("org/example/a/{number}/a-{number}.jar");
+        world.upstream.on(&format!("/{path}"), Answer::new(status, "no"));
+        let answer = world.get(&path).expect(seen);
+        assert_eq!(answer.field("error"), if seen == 404 { "not_found" } else { "upstream_unavailable" });
+        world.get(&path).expect(seen);
+        // That there is nothing is remembered, a failure is not.
+        let asked = world.upstream.count(&format!("/{path}"));
+        assert_eq!(asked, if seen == 404 { 1 } else { 2 }, "{status}");
+    }
+    assert!(world.kept().is_empty());
+}
+
+#[test]
+fn an_upstream_that_asks_for_it_is_left_alone() {
+    let world = World::new(&json!({}));
+    world.upstream.on(&format!("/{JAR}"), Answer::new(429, "").header("Retry-After", "60"));
+    world.get(JAR).expect(502);
+    let before = world.upstream.seen().len();
+    for number in 0..3 {
+        world.get(&format!("org/example/b/{number}/b-{number}.jar")).expect(502);
+    }
+    assert_eq!(world.upstream.seen().len(), before);
+}
+
+#[test]
+fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
+    let world = World::new(&json!({"metadata_ttl_s": 0}));
+    world.offer_metadata(&["1.0"], |answer| answer.header("ETag", "\"1\""));
+    let first = world.get(METADATA).expect(200).text();
+    assert_eq!(world.get(METADATA).expect(200).text(), first);
+    assert_eq!(world.upstream.seen()[1].header("if-none-match"), Some("\"1\""));
+    let told = |answer: &Response| answer.header("cache-status").map(str::to_owned);
+    assert_eq!(told(&world.get(METADATA)), None);
+    let gate = Gate::new();
+    let failures: [&dyn Fn(Answer) -> Answer; 5] = [
+        &|_| Answer::new(500, ""),
+        &|answer| answer.cut(20),
+        &|_| Answer::new(403, "no"),
+        &|answer| answer.header("Content-Encoding", "gzip"),
+        &|answer| answer.silent(&gate),
+    ];
+    for failure in failures {
+        world.offer_metadata(&["1.0", "2.0"], failure);
+        let stale = world.get(METADATA).expect(200);
+        assert_eq!(stale.text(), first);
+        assert_eq!(told(&stale).as_deref(), Some("Packhouse; hit; detail=stale"));
+    }
+    world.upstream.down(true);
+    assert_eq!(world.get(METADATA).expect(200).text(), first);
+    gate.open();
+}
+
+#[test]
+fn an_upstream_that_is_left_alone_is_no_secret() {
+    let world = World::new(&json!({"metadata_ttl_s": 0}));
+    world.offer_metadata(&["1.0"], |answer| answer);
+    let first = world.get(METADATA).expect(200).text();
+    world.offer_metadata(&["1.0", "2.0"], |_| Answer::new(429, "").header("Retry-After", "60"));
+    for _ in 0..2 {
+        let stale = world.get(METADATA).expect(200);
+        assert_eq!(stale.text(), first);
+        assert_eq!(stale.header("cache-status"), Some("Packhouse; hit; detail=stale"));
+    }
+}
+
+#[test]
+fn a_page_for_people_is_no_metadata() {
+    let world = World::new(&json!({"metadata_ttl_s": 0}));
+    let page = Answer::ok("<html>Sign in!</html>").header("Content-Type", "text/html; charset=utf-8");
+    world.upstream.on(&format!("/{METADATA}"), page.clone());
+    world.get(METADATA).expect(502);
+    world.offer_metadata(&["1.0"], |answer| answer);
+    let good = world.get(METADATA).expect(200).text();
+    world.upstream.on(&format!("/{METADATA}"), page);
+    assert_eq!(world.get(METADATA).expect(200).text(), good);
+}
+
+#[test]
+fn an_endless_body_and_a_bomb_end_at_the_limit() {
+    let world = World::new(&json!({}));
+    world.upstream.on(&format!("/{METADATA}"), Answer::ok(payload::bytes(4, 1 << 20)).endless());
+    world.get(METADATA).expect(413);
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..64 {
+        bomb.write_all(&vec![b' '; 1 << 20]).unwrap();
+    }
+    let packed = bomb.finish().unwrap();
+    world.server.forget_peak();
+    let before = world.server.rss();
+    world.upstream.on(&format!("/{METADATA}"), Answer::ok(packed).header("Content-Encoding", "gzip"));
+    world.get(METADATA).expect(413);
+    let grown = world.server.peak_rss().saturating_sub(before);
+    assert!(grown < 64 << 20, "it was never unpacked as a whole, and took {grown} bytes");
+    assert!(world.kept().is_empty());
+}
+
+#[test]
+fn compressed_metadata_is_kept_as_what_it_is() {
+    let world = World::new(&json!({}));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(metadata(&["1.0"]).as_bytes()).unwrap();
+    let answer = Answer::ok(packed.finish().unwrap()).header("Content-Encoding", "gzip");
+    world.upstream.on(&format!("/{METADATA}"), answer);
+    assert_eq!(world.get(METADATA).expect(200).text(), metadata(&["1.0"]));
+    assert_eq!(world.upstream.seen()[0].header("accept-encoding"), Some("gzip"));
+}
+
+#[test]
+fn redirects_are_followed_up_to_a_bound_and_only_to_good_addresses() {
+    let world = World::new(&json!({}));
+    let (bytes, other) = (payload::bytes(5, 1000), Upstream::start());
+    other.on("/far.jar", Answer::ok(bytes.clone()));
+    world.offer(JAR, Answer::redirect(&format!("{}/far.jar", other.url())), &bytes);
+    assert_eq!(world.get(JAR).expect(200).body, bytes);
+    for (number, to) in
+        ["http://169.254.169.254/latest", "http://10.0.0.1/x", "http://[::1]:1/x", "file:///etc/passwd"]
+            .iter()
+            .enumerate()
+    {
+        let path = format!("org/example/evil/{number}/evil-{number}.jar");
+        world.offer(&path, Answer::redirect(to), b"");
+        world.get(&path).expect(502);
+    }
+    let path = "org/example/loop/1/loop-1.jar";
+    world.offer(path, Answer::redirect(&format!("/{path}")), b"");
+    world.get(path).expect(502);
+    assert_eq!(world.upstream.count(&format!("/{path}")), 6);
+}
+
+#[test]
+fn a_private_upstream_is_refused_unless_the_operator_allows_it() {
+    let world = World::with(&[("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "10.0.0.0/8")], &json!({}));
+    world.offer(JAR, Answer::ok("x"), b"x");
+    world.get(JAR).expect(502);
+    assert!(world.upstream.seen().is_empty());
+}
+
+#[test]
+fn offline_means_that_nothing_is_asked() {
+    let world = World::new(&json!({"metadata_ttl_s": 0}));
+    world.offer_metadata(&["1.0"], |answer| answer);
+    world.get(METADATA).expect(200);
+    world.set(&json!({"offline": true}));
+    let before = world.upstream.seen().len();
+    world.get(METADATA).expect(200);
+    world.get(JAR).expect(502);
+    assert_eq!(world.upstream.seen().len(), before);
+}
+
+#[test]
+fn a_purge_makes_room_for_what_is_new() {
+    let world = World::new(&json!({}));
+    world.offer_metadata(&["1.0"], |answer| answer);
+    world.get(METADATA).expect(200);
+    world.offer_metadata(&["1.0", "2.0"], |answer| answer);
+    assert!(!world.get(METADATA).expect(200).text().contains("2.0"));
+    let purge = format!("/v1/repositories/{}/cache?path=/org/example/a/", world.id);
+    world.api.call("DELETE", &purge).expect(204);
+    assert!(world.get(METADATA).expect(200).text().contains("2.0"));
+    let view = world.api.call("GET", &format!("/v1/repositories/{}/cache", world.id)).expect(200).json();
+    assert_eq!((view["counts"]["hits"].as_u64(), view["counts"]["misses"].as_u64()), (Some(1), Some(2)));
+    assert_eq!(view["entries"], 1);
+}
+
+#[test]
+fn the_cache_stays_within_its_bound() {
+    let world = World::new(&json!({"cache_max_bytes": 250_000}));
+    for number in 0..4 {
+        let (path, bytes) =
+            (format!("org/example/a/{number}/a-{number}.jar"), payload::bytes(number, 100_000));
+        world.offer(&path, Answer::ok(bytes.clone()), &bytes);
+        world.get(&path).expect(200);
+    }
+    packhouse_tests::server::eventually("the cache shrinks", || {
+        let jars = world.kept().into_iter().filter(|kept| kept.ends_with(".jar")).collect::<Vec<_>>();
+        (jars.len() == 2).then_some(())
+    });
+}
+
+#[test]
+fn what_vanishes_upstream_is_withdrawn() {
+    let world = World::new(&json!({"metadata_ttl_s": 0}));
+    let bytes = payload::bytes(6, 1000);
+    world.offer(JAR, Answer::ok(bytes.clone()), &bytes);
+    world.offer_metadata(&["1.0", "2.0"], |answer| answer);
+    world.get(METADATA).expect(200);
+    world.get(JAR).expect(200);
+    world.offer_metadata(&["2.0"], |answer| answer);
+    assert!(!world.get(METADATA).expect(200).text().contains("1.0"));
+    world.get(JAR).expect(404);
+    let versions = format!("/v1/repositories/{}/packages/org.example%3Aa/versions", world.id);
+    assert_eq!(world.api.call("GET", &versions).expect(200).json()["items"][0]["state"], "withdrawn");
+    world.set(&json!({"keep_withdrawn": true}));
+    world.get(JAR).expect(200);
+    assert!(world.get(METADATA).expect(200).text().contains("<version>1.0</version>"));
+}
+
+#[test]
+fn a_release_that_is_too_young_is_neither_offered_nor_served() {
+    let world = World::new(&json!({"min_release_age_s": 86_400 * 365, "metadata_ttl_s": 0}));
+    let now = httpdate_now();
+    for (version, date) in [("1.0", "Mon, 05 Jan 2015 10:00:00 GMT"), ("2.0", now.as_str())] {
+        for end in ["jar", "pom"] {
+            let path = format!("org/example/a/{version}/a-{version}.{end}");
+            world.offer(&path, Answer::ok(version).header("Last-Modified", date), version.as_bytes());
+        }
+    }
+    let recent = metadata(&["1.0", "2.0"]).replace("20260101000000", "99990101000000");
+    world.upstream.on(&format!("/{METADATA}"), Answer::ok(recent));
+    let offered = world.get(METADATA).expect(200).text();
+    assert!(offered.contains("<version>1.0</version>") && !offered.contains("2.0"), "{offered}");
+    world.get("org/example/a/1.0/a-1.0.jar").expect(200);
+    world.get("org/example/a/2.0/a-2.0.jar").expect(404);
+    world.set(&json!({"min_release_age_except": ["org.example:*"]}));
+    world.get("org/example/a/2.0/a-2.0.jar").expect(200);
+    assert!(world.get(METADATA).expect(200).text().contains("2.0"));
+}
+
+/// The date of an answer that the server gives now.
+fn httpdate_now() -> String {
+    let server = Server::start();
+    server.anonymous().get("/").header("date").expect("a date").to_owned()
+}
+
+#[test]
+fn a_format_that_shows_no_credentials_takes_none() {
+    let world = World::new(&json!({}));
+    let path = format!("/v1/repositories/{}/upstream-credentials", world.id);
+    let mut body = json!({"username": "robot", "password": "secret"});
+    let refused = world.api.send("PUT", &path, &body).expect(403);
+    assert_eq!(refused.field("error"), "step_up_required");
+    body["confirmation_token"] = json!(world.api.confirm("set_upstream_credentials"));
+    let refused = world.api.send("PUT", &path, &body).expect(400);
+    assert_eq!(refused.field("error"), "upstream_credentials_not_supported");
+}
+
+#[test]
+fn a_write_is_refused_and_no_credential_goes_upstream() {
+    let world = World::new(&json!({}));
+    let token = world.api.create_token(&[&world.id], &["read", "write"], None);
+    let writer = world.server.anonymous().basic(packhouse_tests::server::OWNER, &token.secret);
+    let refused = writer.put(&format!("/repositories/proxy/{JAR}"), "x").expect(405);
+    assert_eq!(refused.field("code"), "writes_not_permitted_on_proxy");
+    world
+        .upstream
+        .on(&format!("/{JAR}"), Answer::new(401, "").header("WWW-Authenticate", "Basic realm=\"x\""));
+    world.get(JAR).expect(502);
+    assert!(world.upstream.seen().iter().all(|seen| seen.header("authorization").is_none()));
+}

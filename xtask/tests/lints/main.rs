@@ -1,0 +1,12 @@
+//! Rules about the sources that no compiler knows; `just lint` runs them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by a panic"
+)]
+
+mod codes;
+mod sealed;
