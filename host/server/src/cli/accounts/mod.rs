@@ -123,6 +123,10 @@ pub(super) const ACTOR: &str = "command line";
 pub(super) enum Shown {
     One(Value),
     List(Vec<Value>),
+    /// A list under the names of its columns.
+    Table(Vec<Value>),
+    /// One thing, with a line for each of its fields.
+    Fields(Value),
 }
 
 /// JSON, or a line for each thing with its columns parted by tabs.
@@ -132,11 +136,23 @@ fn render(json: bool, columns: &[&str], items: Shown) -> String {
         cells.join("\t")
     };
     match (json, items) {
-        (true, Shown::One(item)) => item.to_string(),
-        (true, Shown::List(items)) => Value::Array(items).to_string(),
+        (true, Shown::One(item) | Shown::Fields(item)) => item.to_string(),
+        (true, Shown::List(items) | Shown::Table(items)) => Value::Array(items).to_string(),
         (false, Shown::One(item)) => line(&item),
         (false, Shown::List(items)) => items.iter().map(line).collect::<Vec<_>>().join("\n"),
+        (false, Shown::Table(items)) => {
+            let header = columns.join("\t").to_uppercase();
+            std::iter::once(header).chain(items.iter().map(line)).collect::<Vec<_>>().join("\n")
+        }
+        (false, Shown::Fields(item)) => fields("", &item).join("\n"),
     }
+}
+
+/// A line for each field; those of objects within stand under the name of the object.
+fn fields(prefix: &str, item: &Value) -> Vec<String> {
+    let Value::Object(members) = item else { return vec![format!("{prefix}\t{}", cell(item))] };
+    let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+    members.iter().flat_map(|(name, value)| fields(&below(name), value)).collect()
 }
 
 fn cell(value: &Value) -> String {
@@ -184,6 +200,10 @@ mod tests {
         let items =
             || Shown::List(vec![json!({"b": ["x", "y"], "a": null, "c": 1}), json!({"a": "z", "b": []})]);
         assert_eq!(render(false, &["a", "b"], items()), "-\tx,y\nz\t");
+        let table = || Shown::Table(vec![json!({"a": "z", "b": 1})]);
+        assert_eq!(render(false, &["a", "b"], table()), "A\tB\nz\t1");
+        let one = Shown::Fields(json!({"a": "z", "b": {"c": null}}));
+        assert_eq!(render(false, &[], one), "a\tz\nb.c\t-");
         let json: Value = serde_json::from_str(&render(true, &["a"], items())).unwrap();
         assert_eq!(json[0]["c"], 1);
     }
