@@ -224,7 +224,9 @@ impl Inspection {
 
     fn of(file: PathBuf, loaded: load::Loaded) -> Inspection {
         let load::Loaded { description, imports, exports, memory_bytes, .. } = loaded;
-        let optional = |name: &&String| contract::interface_of(name) != Some("format");
+        // A component of an interpreter exports names of its own besides, which are no interfaces of the contract.
+        let optional =
+            |name: &&String| contract::interface_of(name).is_some_and(|interface| interface != "format");
         let abilities = exports.iter().filter(optional).cloned().collect();
         Inspection { file, description, imports, abilities, exports, memory_bytes }
     }

@@ -19,6 +19,7 @@ use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow, Re
 use serde_json::Value;
 
 use super::{SettingFlags, print, settings};
+use packhouse_api::error::ApiError;
 use packhouse_config::Config;
 use packhouse_identity::{self as identity, Secret, random_password};
 
@@ -33,6 +34,26 @@ pub(super) struct Common {
     json: bool,
     #[command(flatten)]
     settings: SettingFlags,
+}
+
+/// Fields of the API's bodies, and the flags in which a command line says the same.
+const FLAGS: [(&str, &str); 10] = [
+    ("`format`", "--format"),
+    ("`kind`", "--kind"),
+    ("`upstream`", "--upstream"),
+    ("`members`", "--member"),
+    ("`public`", "--public"),
+    ("`settings`", "SETTING=VALUE"),
+    ("`name`", "--name"),
+    ("`scope`", "--scope"),
+    ("`expires_at`", "--expires-in"),
+    ("`backing`", "--service-key"),
+];
+
+/// What the API objects, in words of the command line.
+fn in_flags(error: ApiError) -> anyhow::Error {
+    let ApiError::Refused { message, .. } = error else { return error.for_command() };
+    anyhow::Error::msg(FLAGS.iter().fold(message, |message, (field, flag)| message.replace(field, flag)))
 }
 
 /// Where they work.

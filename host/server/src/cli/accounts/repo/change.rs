@@ -8,8 +8,8 @@ use packhouse_runtime::Description;
 use packhouse_store::{OrganizationRow, RepositoryRow};
 use serde_json::{Map, Value, json};
 
-use super::{COLUMNS, GROUP, all, formats, in_flags, members_of, view};
-use crate::cli::accounts::{Desk, Shown};
+use super::{COLUMNS, GROUP, all, formats, members_of, view};
+use crate::cli::accounts::{Desk, Shown, in_flags};
 
 /// How often a change is made again because somebody else changed the repository meanwhile.
 const ATTEMPTS: usize = 10;

@@ -4,26 +4,16 @@ mod change;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use packhouse_api::error::ApiError;
 use packhouse_runtime::{Description, component_files, component_name};
 use packhouse_store::{OrganizationRow, RepositoryId, RepositoryRow};
 use serde_json::{Map, Value, json};
 
-use super::{Common, Desk, Shown};
+use super::{Common, Desk, Shown, in_flags};
 use crate::cli::compiled::{inspected, inspected_stored};
 use packhouse_api::repositories;
 
 const GROUP: &str = "group";
 const PROXY: &str = "proxy";
-/// Fields of the API's bodies, and the flags in which a command line says the same.
-const FLAGS: [(&str, &str); 6] = [
-    ("`format`", "--format"),
-    ("`kind`", "--kind"),
-    ("`upstream`", "--upstream"),
-    ("`members`", "--member"),
-    ("`public`", "--public"),
-    ("`settings`", "NAME=VALUE"),
-];
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RepoCommand {
@@ -169,12 +159,6 @@ async fn members_of(
         members.push(member.id);
     }
     Ok(members)
-}
-
-/// What the API objects, in words of the command line.
-fn in_flags(error: ApiError) -> anyhow::Error {
-    let ApiError::Refused { message, .. } = error else { return error.for_command() };
-    anyhow::Error::msg(FLAGS.iter().fold(message, |message, (field, flag)| message.replace(field, flag)))
 }
 
 /// What the plugins say of themselves, up to the one that is wanted: to ask one may mean compiling it. Mostly its file has its name.
