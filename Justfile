@@ -6,9 +6,10 @@ export CARGO_TERM_COLOR := env("CARGO_TERM_COLOR", "auto")
 default:
     @just --list
 
-# The program and its plugins: target/release/packhouse and target/release/plugins/
+# The program and its plugins: target/release/packhouse, target/release/plugins/, and their compiled code in target/release/compiled/
 build: plugins
     cargo build --release --locked --workspace --bin packhouse
+    target/release/packhouse plugins precompile --into target/release/compiled
 
 # Each plugin as a component in target/release/plugins/
 plugins:

@@ -1,5 +1,6 @@
 //! HTTP as a client: requests with a credential that goes to its own server alone, answers with bounds, failures as sentences.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -12,6 +13,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::fault::{Fault, again};
+use crate::reach::Reach;
 use crate::secret::{Credential, Shown};
 use crate::stream::Opened;
 
@@ -30,6 +32,7 @@ const READ_WITHIN: Duration = Duration::from_secs(120);
 pub(crate) struct Client {
     inner: reqwest::Client,
     base: Url,
+    reach: Reach,
     credential: Option<Credential>,
 }
 
@@ -67,6 +70,18 @@ impl Client {
     /// # Errors
     /// For what is no address of http or https, or holds a credential.
     pub(crate) fn new(base: &str, credential: Option<Credential>) -> anyhow::Result<Client> {
+        Client::leading_to(base, credential, &[])
+    }
+
+    /// The same; redirects and links of the server may lead to these hosts too, whatever addresses they have.
+    ///
+    /// # Errors
+    /// For what is no address of http or https, or holds a credential.
+    pub(crate) fn leading_to(
+        base: &str,
+        credential: Option<Credential>,
+        hosts: &[String],
+    ) -> anyhow::Result<Client> {
         let mut base = Url::parse(base).with_context(|| format!("`{base}` is no address"))?;
         ensure!(matches!(base.scheme(), "http" | "https"), "`{base}` is no address of http or https");
         ensure!(
@@ -78,13 +93,16 @@ impl Client {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
+        let reach = Reach::of(&base, hosts);
         let inner = reqwest::Client::builder()
+            .redirect(reach.redirects())
+            .dns_resolver(Arc::new(reach.clone()))
             .user_agent(concat!("packhouse/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_WITHIN)
             .read_timeout(READ_WITHIN)
             .build()
             .context("failed to prepare connections")?;
-        Ok(Client { inner, base, credential })
+        Ok(Client { inner, base, reach, credential })
     }
 
     /// The same server with another credential.
@@ -107,6 +125,11 @@ impl Client {
         self.base.join(path).map_err(|error| Fault::Refused(format!("`{path}` is no address: {error}")))
     }
 
+    /// Passes an address to which the server may lead.
+    pub(crate) fn check(&self, url: &Url) -> Result<(), Fault> {
+        self.reach.check(url).map_err(Fault::Refused)
+    }
+
     /// A request, with the credential where it goes to the server itself.
     pub(crate) fn request(&self, method: Method, url: &Url) -> RequestBuilder {
         let request = self.inner.request(method, url.clone());
@@ -126,11 +149,13 @@ impl Client {
 
     /// Opens what is there to be read in pieces.
     pub(crate) async fn open(&self, url: &Url) -> Result<Opened, Fault> {
+        self.check(url)?;
         opened(checked(self.request(Method::GET, url)).await?)
     }
 
     /// Reads a document, again where trying again can help.
     pub(crate) async fn document(&self, url: &Url, accept: &str) -> Result<Document, Fault> {
+        self.check(url)?;
         again(|| async { whole(checked(self.request(Method::GET, url).header(ACCEPT, accept)).await?).await })
             .await
     }
@@ -160,6 +185,7 @@ impl Client {
 
     /// The headers of what is there; none where nothing is.
     pub(crate) async fn head(&self, url: &Url, accept: &str) -> Result<Option<HeaderMap>, Fault> {
+        self.check(url)?;
         let asked = again(|| checked(self.request(Method::HEAD, url).header(ACCEPT, accept))).await;
         match asked {
             Ok(answer) => Ok(Some(answer.headers().clone())),
@@ -221,6 +247,9 @@ pub(crate) fn unreachable(error: &reqwest::Error) -> Fault {
     }
     let of = error.url().map(shown).unwrap_or_default();
     let cause = causes.pop().unwrap_or_else(|| "the connection broke".to_owned());
+    if error.is_redirect() {
+        return Fault::Refused(format!("{of} is not followed: {cause}"));
+    }
     let what = if error.is_connect() { "cannot be reached" } else { "broke off" };
     Fault::Away(format!("{of} {what}: {cause}"), None)
 }

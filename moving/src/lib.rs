@@ -27,6 +27,7 @@ mod origin;
 mod percent;
 mod place;
 mod python;
+mod reach;
 mod report;
 mod secret;
 mod server;

@@ -50,6 +50,8 @@ pub struct SourceOptions {
     pub repository: Option<String>,
     /// What is shown there.
     pub credential: Option<Credential>,
+    /// Hosts to which its redirects and links may lead, although their addresses are internal.
+    pub hosts: Vec<String>,
 }
 
 /// A source of one format.
@@ -72,12 +74,13 @@ enum What {
 impl Source {
     /// Opens a source for a repository of this format.
     pub(crate) async fn open(options: &SourceOptions, format: &str) -> anyhow::Result<Source> {
-        let SourceOptions { kind, address, repository, credential } = options;
+        let SourceOptions { kind, address, repository, credential, hosts } = options;
         let named = || {
             let said = "say with --source-repository which of its repositories is meant";
             repository.clone().with_context(|| said.to_owned())
         };
-        let client = || Client::new(address, credential.clone()).map(Arc::new);
+        let to = |address: &str| Client::leading_to(address, credential.clone(), hosts);
+        let client = || to(address).map(Arc::new);
         let is_address = address.starts_with("http://") || address.starts_with("https://");
         match kind.as_str() {
             "export" => exported(Path::new(address), format),
@@ -92,12 +95,9 @@ impl Source {
                 fits(MAVEN, format).context("of a blob store trees alone are read")?;
                 Ok(Source::of(What::Maven(MavenSource::BlobStore(existing(address)?, named()?))))
             }
-            "nexus" => {
-                of_nexus(nexus::Repository::new(client()?, &named()?), credential.clone(), format).await
-            }
+            "nexus" => of_nexus(nexus::Repository::new(client()?, &named()?), &to, format).await,
             "artifactory" => {
-                of_artifactory(artifactory::Repository::new(client()?, &named()?), credential.clone(), format)
-                    .await
+                of_artifactory(artifactory::Repository::new(client()?, &named()?), &to, format).await
             }
             "cloudrepo" if format == PYTHON => {
                 Ok(Source::of(What::Python(Simple::of(Place::Server(client()?)))))
@@ -117,7 +117,7 @@ impl Source {
             "devpi" => {
                 fits(PYTHON, format)?;
                 let index = address.trim_end_matches('/').trim_end_matches("+simple").trim_end_matches('/');
-                let client = Client::new(&format!("{index}/+simple/"), credential.clone())?;
+                let client = to(&format!("{index}/+simple/"))?;
                 Ok(Source::of(What::Python(Simple::of(Place::Server(Arc::new(client))).at_root())))
             }
             "npm" | "verdaccio" => {
@@ -131,7 +131,7 @@ impl Source {
                     .as_deref()
                     .map(|path| format!("{}/", path.trim_matches('/')))
                     .unwrap_or_default();
-                let registry = Registry::new(Client::new(address, credential.clone())?, &prefix);
+                let registry = Registry::new(to(address)?, &prefix);
                 Ok(Source::of(What::Images(Images::Registry(Arc::new(registry)))))
             }
             other => bail!("`{other}` is no kind of source: it is one of {}", KINDS.join(", ")),
@@ -219,7 +219,7 @@ fn exported(folder: &Path, format: &str) -> anyhow::Result<Source> {
 
 async fn of_nexus(
     from: nexus::Repository,
-    credential: Option<Credential>,
+    to: &(dyn Fn(&str) -> anyhow::Result<Client> + Sync),
     format: &str,
 ) -> anyhow::Result<Source> {
     let of = match from.format().await {
@@ -228,7 +228,7 @@ async fn of_nexus(
         of => of.map_err(|fault| anyhow!("{fault}"))?,
     };
     let address = from.address().map_err(|fault| anyhow!("{fault}"))?;
-    let place = Place::Server(Arc::new(Client::new(&address, credential)?));
+    let place = Place::Server(Arc::new(to(&address)?));
     let (what, told) = match of.as_str() {
         "maven2" => (fits(MAVEN, format).map(|()| What::Maven(MavenSource::Nexus(from.clone())))?, false),
         "" if format == MAVEN => (What::Maven(MavenSource::Nexus(from.clone())), false),
@@ -248,15 +248,14 @@ async fn of_nexus(
 
 async fn of_artifactory(
     from: artifactory::Repository,
-    credential: Option<Credential>,
+    to: &(dyn Fn(&str) -> anyhow::Result<Client> + Sync),
     format: &str,
 ) -> anyhow::Result<Source> {
     let of = match from.format().await {
         Err(Fault::Refused(_) | Fault::Missing(_)) => String::new(),
         of => of.map_err(|fault| anyhow!("{fault}"))?,
     };
-    let client =
-        |of: &str| Client::new(&from.address(of).map_err(|fault| anyhow!("{fault}"))?, credential.clone());
+    let client = |of: &str| to(&from.address(of).map_err(|fault| anyhow!("{fault}"))?);
     let what = match of.as_str() {
         "maven" | "gradle" | "ivy" | "sbt" | "generic" => fits(MAVEN, format).map(|()| MAVEN)?,
         "pypi" => fits(PYTHON, format).map(|()| PYTHON)?,

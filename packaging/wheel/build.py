@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the Python wheel of what packaging/dist has gathered: packaging/wheel/build.py STAGE VERSION FOLDER
 
-The wheel carries the program and its plugins, and a module that starts the one in the place of Python. The platform tag is the oldest
+The wheel carries the program, its plugins with their compiled code, and a module that starts the one in the place of Python. The platform tag is the oldest
 glibc that the program runs with, read from the symbols that it wants. The same files make the same bytes: names in order, every time
 SOURCE_DATE_EPOCH.
 """
@@ -55,6 +55,8 @@ def main() -> None:
     }
     for plugin in (stage / "plugins").rglob("*.wasm"):
         files[f"packhouse/bin/plugins/{plugin.relative_to(stage / 'plugins')}"] = plugin.read_bytes()
+    for code in (stage / "compiled").glob("*.cwasm"):
+        files[f"packhouse/bin/compiled/{code.name}"] = code.read_bytes()
     for bill in (stage / "sbom").glob("*.json"):
         # PEP 770: where tools look for bills of materials.
         files[f"{info}/sboms/{bill.name}"] = bill.read_bytes()

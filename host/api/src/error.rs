@@ -26,6 +26,13 @@ impl ApiError {
         ApiError::Refused { code, message: code.with(found), retry_after: None }
     }
 
+    /// The refusal with this code of the catalogue, whose sentence is this one; it begins with a capital letter.
+    pub fn sentence(code: &'static Code, words: &str) -> ApiError {
+        let mut letters = words.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        ApiError::with(code, &first.chain(letters).collect::<String>())
+    }
+
     /// 400 `invalid_request` with a sentence of its own.
     pub fn invalid(sentence: &str) -> ApiError {
         ApiError::with(&catalogue::INVALID_REQUEST, sentence)

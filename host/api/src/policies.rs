@@ -206,6 +206,8 @@ pub(crate) struct PolicyComponentView {
     /// A JSON Schema of its settings.
     #[schema(value_type = Option<Object>)]
     settings: Value,
+    /// The fingerprint of the trusted key that signed it; null without one.
+    signed_by: Option<String>,
     /// An e-mail; null for one beside the program.
     installed_by: Option<String>,
     /// In ms since 1970.
@@ -229,6 +231,7 @@ impl From<ListedComponent> for PolicyComponentView {
             digest: listed.digest,
             summary: listed.summary,
             settings: listed.settings,
+            signed_by: listed.signed_by,
             installed_by,
             installed_at,
             calls,
@@ -368,14 +371,16 @@ async fn components(call: Call) -> Answer {
 /// Installs a component of a policy: it is kept, on every server, and judges nothing until a policy names its digest.
 #[utoipa::path(post, path = "/v1/policy-components", operation_id = "install_policy_component",
     extensions(("x-right" = json!(Holds(ManageServer)))),
+    params(("X-Plugin-Signature" = Option<String>, Header, description = "A signature of the bytes, ECDSA on P-256 over SHA-256: DER, in base64")),
     request_body(content((ComponentBytes = "application/wasm"))),
     responses((status = 201, body = PolicyComponentView), (status = 409, body = ErrorBody),
         (status = 415, description = "`unsupported_media_type`: the body is not declared as `application/wasm`", body = ErrorBody),
-        (status = 422, description = "`plugin_refused`: it is no policy, or cannot be run here, and why", body = ErrorBody)))]
+        (status = 422, description = "`plugin_refused`: it is not a policy, is not signed by a trusted key, or cannot be run here, and why", body = ErrorBody)))]
 async fn install(call: Call) -> Answer {
     let bytes = call.component().ok_or(&packhouse_wire::catalogue::NOT_A_COMPONENT)?;
     call.only(&[])?;
-    let made = policies::install(call.actor()?, bytes).await?;
+    let signature = call.signature()?;
+    let made = policies::install(call.actor()?, bytes, signature.as_deref()).await?;
     Ok((StatusCode::CREATED, Json(PolicyComponentView::from(made))).into_response())
 }
 

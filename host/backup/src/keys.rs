@@ -13,6 +13,8 @@ use age::x25519::{Identity, Recipient};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::proof::MacKey;
+
 /// The most work that is done for a passphrase: some 20 seconds.
 const MOST_WORK: u8 = 22;
 /// The shortest passphrase, in bytes.
@@ -20,6 +22,20 @@ const SHORTEST: usize = 8;
 
 /// Identities that open files.
 pub(crate) type Identities = Vec<Box<dyn age::Identity + Send + Sync>>;
+
+/// For what a place is opened with a key.
+pub(crate) struct Opened<K> {
+    /// What encrypts or decrypts.
+    pub(crate) keys: K,
+    /// What makes and checks MACs, of a place with a passphrase.
+    pub(crate) mac: Option<MacKey>,
+}
+
+impl<K> Opened<K> {
+    fn without_mac(keys: K) -> Opened<K> {
+        Opened { keys, mac: None }
+    }
+}
 
 /// Where keys are read from, as the command line names it.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +58,16 @@ pub(crate) enum Encryption {
     Recipients { recipients: Vec<String> },
     /// For the place's own key, `key` being its secret half, encrypted with the passphrase, in hex.
     Passphrase { recipient: String, key: String },
+}
+
+impl Encryption {
+    fn described(&self) -> &'static str {
+        match self {
+            Encryption::None => "not encrypted",
+            Encryption::Recipients { .. } => "encrypted for recipients (--identity-file)",
+            Encryption::Passphrase { .. } => "encrypted with a passphrase (--passphrase-file)",
+        }
+    }
 }
 
 impl KeyFiles {
@@ -72,14 +98,14 @@ impl KeyFiles {
 
     /// Who files are encrypted for at a place that is encrypted so. An error where other keys were given: what is there could not be
     /// read with them.
-    pub(crate) fn sealing(&self, place: &Encryption) -> anyhow::Result<Vec<Recipient>> {
+    pub(crate) fn sealing(&self, place: &Encryption) -> anyhow::Result<Opened<Vec<Recipient>>> {
         match place {
             Encryption::None => {
                 ensure!(
                     self.recipients.is_none() && self.passphrase.is_none(),
                     "the backups of this place are not encrypted: begin another place for those that are"
                 );
-                Ok(Vec::new())
+                Ok(Opened::without_mac(Vec::new()))
             }
             Encryption::Recipients { recipients: known } => {
                 let file = self.recipients.as_ref().context(
@@ -94,7 +120,8 @@ impl KeyFiles {
                     "the backups of this place are encrypted for other recipients ({}): begin another place for these",
                     known.join(", ")
                 );
-                known.iter().map(|text| parsed(text)).collect()
+                let known: anyhow::Result<_> = known.iter().map(|text| parsed(text)).collect();
+                known.map(Opened::without_mac)
             }
             Encryption::Passphrase { recipient, .. } => {
                 // Whoever can write to the place could have put a key of his own there: only the passphrase shows whose it is.
@@ -103,15 +130,26 @@ impl KeyFiles {
                     identity.to_public().to_string() == *recipient,
                     "the key of this place of backups is not the one that the passphrase opens"
                 );
-                Ok(vec![identity.to_public()])
+                Ok(Opened { keys: vec![identity.to_public()], mac: Some(MacKey::of(&identity)) })
             }
         }
     }
 
-    /// What opens the files of a place that is encrypted so.
-    pub(crate) fn opening(&self, place: &Encryption) -> anyhow::Result<Identities> {
+    /// What opens the files of a place that is encrypted so. An error where keys of another kind were given: whoever names a key
+    /// expects backups that were made with it, and somebody may have put others in their place.
+    pub(crate) fn opening(&self, place: &Encryption) -> anyhow::Result<Opened<Identities>> {
+        let is_of_kind = match place {
+            Encryption::None => self.identities.is_none() && self.passphrase.is_none(),
+            Encryption::Recipients { .. } => self.passphrase.is_none(),
+            Encryption::Passphrase { .. } => self.identities.is_none(),
+        };
+        ensure!(
+            is_of_kind,
+            "the backups of this place are {}, and a key of another kind was given: is it the right place, or did somebody replace it?",
+            place.described()
+        );
         match place {
-            Encryption::None => Ok(Vec::new()),
+            Encryption::None => Ok(Opened::without_mac(Vec::new())),
             Encryption::Recipients { .. } => {
                 let file = self.identities.as_ref().context(
                     "the backups of this place are encrypted for recipients: name an identity with --identity-file",
@@ -119,10 +157,16 @@ impl KeyFiles {
                 let text = read(file)?;
                 let file = age::IdentityFile::from_buffer(text.as_bytes())
                     .with_context(|| format!("{} holds no identities of age", file.display()))?;
-                file.into_identities()
-                    .map_err(|error| anyhow::anyhow!("the identities cannot be used: {error}"))
+                let identities = file.into_identities();
+                let identities =
+                    identities.map_err(|error| anyhow::anyhow!("the identities cannot be used: {error}"))?;
+                Ok(Opened::without_mac(identities))
             }
-            Encryption::Passphrase { .. } => Ok(vec![Box::new(self.unwrapped(place)?)]),
+            Encryption::Passphrase { .. } => {
+                let identity = self.unwrapped(place)?;
+                let mac = Some(MacKey::of(&identity));
+                Ok(Opened { keys: vec![Box::new(identity)], mac })
+            }
         }
     }
 
@@ -195,14 +239,31 @@ mod tests {
         };
         let none = KeyFiles::default();
         let place = recipients(&one).begin().unwrap();
-        assert_eq!(recipients(&one).sealing(&place).unwrap().len(), 1);
-        assert!(recipients(&two).sealing(&place).unwrap_err().to_string().contains("other recipients"));
-        assert!(none.sealing(&place).unwrap_err().to_string().contains("--recipients-file"));
+        let refused = |keys: &KeyFiles, place| keys.sealing(place).err().unwrap().to_string();
+        assert_eq!(recipients(&one).sealing(&place).unwrap().keys.len(), 1);
+        assert!(refused(&recipients(&two), &place).contains("other recipients"));
+        assert!(refused(&none, &place).contains("--recipients-file"));
         assert!(none.opening(&place).err().unwrap().to_string().contains("--identity-file"));
         assert_eq!(none.begin().unwrap(), Encryption::None);
-        assert!(
-            recipients(&one).sealing(&Encryption::None).unwrap_err().to_string().contains("not encrypted")
-        );
+        assert!(refused(&recipients(&one), &Encryption::None).contains("not encrypted"));
+    }
+
+    #[test]
+    fn a_place_is_not_opened_with_keys_of_another_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let passphrase =
+            KeyFiles { passphrase: file(folder.path(), "p", "correct horse\n"), ..KeyFiles::default() };
+        let text = Identity::generate().to_string();
+        let identities =
+            KeyFiles { identities: file(folder.path(), "i", text.expose_secret()), ..KeyFiles::default() };
+        let of_recipients =
+            Encryption::Recipients { recipients: vec![Identity::generate().to_public().to_string()] };
+        let of_passphrase = passphrase.begin().unwrap();
+        let opens = |keys: &KeyFiles, place: &Encryption| keys.opening(place).is_ok();
+        assert!(opens(&KeyFiles::default(), &Encryption::None));
+        assert!(!opens(&passphrase, &Encryption::None) && !opens(&identities, &Encryption::None));
+        assert!(opens(&passphrase, &of_passphrase) && !opens(&identities, &of_passphrase));
+        assert!(opens(&identities, &of_recipients) && !opens(&passphrase, &of_recipients));
     }
 
     #[test]
@@ -214,8 +275,8 @@ mod tests {
         };
         let right = phrase("right", "correct horse\n");
         let place = right.begin().unwrap();
-        assert_eq!(right.sealing(&place).unwrap().len(), 1);
-        assert_eq!(right.opening(&place).unwrap().len(), 1);
+        assert_eq!(right.sealing(&place).unwrap().keys.len(), 1);
+        assert_eq!(right.opening(&place).unwrap().keys.len(), 1);
         let wrong = phrase("wrong", "battery staple").opening(&place).err().unwrap().to_string();
         assert_eq!(wrong, "this is not the passphrase of these backups");
         assert!(phrase("short", "abc").begin().unwrap_err().to_string().contains("shorter"));

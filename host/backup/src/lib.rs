@@ -10,6 +10,7 @@
 //! backups/<id>/blobs.list         `<sha256> <size>` of each blob that the backup names, compressed with zstd
 //! backups/<id>/sealing.key        the key of sealed secrets, unless it was left out
 //! backups/<id>/under-way          while it is being taken
+//! backups/<id>/proof.json         a MAC and a signature of the manifest and of the place's header
 //! backups/<id>/manifest.json      written last: without it there is no backup
 //! ```
 //!
@@ -18,7 +19,7 @@
 //!
 //! # Modules
 //!
-//! `place` (a folder or a bucket, by OpenDAL), `keys` and `vault` (what is encrypted with what), `lines` (rows as text), `manifest` and
+//! `place` (a folder or a bucket, by OpenDAL), `keys` and `vault` (what is encrypted with what), `proof` (who made it), `lines` (rows as text), `manifest` and
 //! `catalog` (which backups there are), then what is done with them: `take`, `verify`, `prune`, `restore`.
 
 mod catalog;
@@ -26,6 +27,7 @@ mod keys;
 mod lines;
 mod manifest;
 mod place;
+mod proof;
 mod prune;
 mod restore;
 mod take;
@@ -36,6 +38,7 @@ pub use catalog::{Found, State, list};
 pub use keys::KeyFiles;
 pub use manifest::{Manifest, SealingKey, StoredTable};
 pub use place::Place;
+pub use proof::{Demand, SigningKey};
 pub use prune::{Keep, Pruned, prune};
 pub use restore::{Restored, restore};
 pub use take::take;

@@ -32,6 +32,9 @@ pub struct Manifest {
     pub copied_bytes: u64,
     /// What became of the key of sealed secrets.
     pub sealing_key: SealingKey,
+    /// SHA-256 of the file of that key as it is stored; none in backups of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing_key_sha256: Option<String>,
     /// Whether rows, blobs and key are encrypted.
     pub encrypted: bool,
 }
@@ -89,6 +92,11 @@ impl Manifest {
         format!("backups/{id}/sealing.key")
     }
 
+    /// The file that shows who made the backup.
+    pub(crate) fn proof(id: &str) -> String {
+        format!("backups/{id}/proof.json")
+    }
+
     /// The file that is there while the backup is being taken.
     pub(crate) fn under_way(id: &str) -> String {
         format!("backups/{id}/under-way")
@@ -144,6 +152,7 @@ mod tests {
             copied_blobs: 5,
             copied_bytes: 6,
             sealing_key: SealingKey::Included,
+            sealing_key_sha256: None,
             encrypted: false,
         };
         let text = manifest.to_text().unwrap();

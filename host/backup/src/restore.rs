@@ -15,7 +15,7 @@ use crate::catalog::pick;
 use crate::manifest::{Manifest, SealingKey, StoredTable, content};
 use crate::take::AT_ONCE;
 use crate::vault::Vault;
-use crate::verify::{TableRows, digest_of, verify};
+use crate::verify::{TableRows, Verified, digest_of, read_all, stored_key};
 
 /// Rows that are written at a time.
 const ROWS: usize = 500;
@@ -42,8 +42,11 @@ pub async fn restore(
     config: StoreConfig,
     sealing_key: Option<&Path>,
 ) -> anyhow::Result<Restored> {
-    let manifest = pick(vault, id).await?;
-    let verified = verify(vault, Some(&manifest.id)).await?;
+    let id = pick(vault, id).await?.id;
+    let proven = vault.proven(&id).await;
+    let manifest = proven.with_context(|| format!("the backup {id} is refused, and nothing was written"))?;
+    let mut verified = Verified::default();
+    read_all(vault, std::slice::from_ref(&manifest), &mut verified).await?;
     if !verified.damaged.is_empty() {
         bail!(
             "the backup {} is damaged, and nothing was written:\n{}",
@@ -163,11 +166,7 @@ async fn own_key<'a>(
     file: Option<&'a Path>,
 ) -> anyhow::Result<Option<(&'a Path, Vec<u8>)>> {
     let (Some(file), SealingKey::Included) = (file, manifest.sealing_key) else { return Ok(None) };
-    let mut key = Vec::new();
-    let mut pieces = vault.get(&Manifest::key(&manifest.id)).await?;
-    while let Some(piece) = pieces.try_next().await? {
-        key.extend_from_slice(&piece);
-    }
+    let key = stored_key(vault, manifest).await?;
     match fs::read_to_string(file) {
         Ok(there) if there.as_bytes() == key => Ok(None),
         Ok(_) => bail!("{} holds another key: a backup is restored into an empty place only", file.display()),

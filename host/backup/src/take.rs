@@ -22,6 +22,7 @@ use sha2::Digest as _;
 use crate::catalog::{Alive, PRUNING, is_alive};
 use crate::lines;
 use crate::manifest::{CONTENT, Manifest, SealingKey, StoredTable, content};
+use crate::proof::SigningKey;
 use crate::vault::Vault;
 
 /// Blobs that are copied at one time.
@@ -39,11 +40,12 @@ struct Spool {
 }
 
 /// Takes a backup of a store; its manifest, once it is whole. `sealing_key` is the file of the key of sealed secrets, or what became of
-/// it; `scratch` a folder for the rows until they are copied. After an error there is no backup, and what was copied is of use to the next.
+/// it; `signing_key` is what the server signs with, if it has a key; `scratch` a folder for the rows until they are copied. After an error there is no backup, and what was copied is of use to the next.
 pub async fn take(
     store: &Store,
     vault: &Arc<Vault>,
     sealing_key: Result<&Path, SealingKey>,
+    signing_key: Option<&SigningKey>,
     scratch: &Path,
 ) -> anyhow::Result<Manifest> {
     let id = new_id();
@@ -54,7 +56,10 @@ pub async fn take(
     );
     let hold = store.hold_blobs().await.context("failed to keep blobs from being collected")?;
     store.backup_begins(&hold, &id, vault.place.shown()).await.context("failed to write to the database")?;
-    let taken = take_held(store, vault, &hold, &id, sealing_key, scratch).await;
+    let taken = match take_held(store, vault, &hold, &id, sealing_key, scratch).await {
+        Ok(manifest) => finish(vault, &manifest, signing_key).await.map(|()| manifest),
+        Err(error) => Err(error),
+    };
     let outcome = match &taken {
         Ok(manifest) => Ok(BackupSize {
             rows: manifest.rows_in_all(),
@@ -99,9 +104,9 @@ async fn take_held(
         !hold.is_lost(),
         "the database did not answer for so long that blobs may have been collected: try again"
     );
-    let sealing_key = store_key(vault, id, sealing_key).await?;
+    let (sealing_key, sealing_key_sha256) = store_key(vault, id, sealing_key).await?;
     let blob_list_sha256 = store_list(vault, id, &blobs, scratch).await?;
-    let manifest = Manifest {
+    Ok(Manifest {
         id: id.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         at_ms,
@@ -114,12 +119,18 @@ async fn take_held(
         copied_blobs,
         copied_bytes,
         sealing_key,
+        sealing_key_sha256,
         encrypted: vault.is_encrypted(),
-    };
+    })
+}
+
+/// Writes what makes the backup whole.
+async fn finish(vault: &Vault, manifest: &Manifest, key: Option<&SigningKey>) -> anyhow::Result<()> {
+    let text = manifest.to_text()?.into_bytes();
+    vault.prove(&manifest.id, &text, key).await?;
     vault.place.sync()?;
-    vault.place.write(&Manifest::file(&manifest.id), manifest.to_text()?.into_bytes()).await?;
-    vault.place.sync()?;
-    Ok(manifest)
+    vault.place.write(&Manifest::file(&manifest.id), text).await?;
+    vault.place.sync()
 }
 
 async fn spool_all(
@@ -200,18 +211,25 @@ async fn store_list(
     Ok(sha256.to_string())
 }
 
-async fn store_key(vault: &Vault, id: &str, key: Result<&Path, SealingKey>) -> anyhow::Result<SealingKey> {
+/// Stores the key of sealed secrets; what became of it, and the digest of its file.
+async fn store_key(
+    vault: &Vault,
+    id: &str,
+    key: Result<&Path, SealingKey>,
+) -> anyhow::Result<(SealingKey, Option<String>)> {
     let file = match key {
         Ok(file) => file,
-        Err(why) => return Ok(why),
+        Err(why) => return Ok((why, None)),
     };
     match std::fs::read_to_string(file) {
         Ok(key) => {
             let key = stream::iter([anyhow::Ok(Bytes::from(key))]);
             vault.put(&Manifest::key(id), key, None).await?;
-            Ok(SealingKey::Included)
+            // Of what is stored: the digest of the key itself would tell of a key that can be guessed.
+            let stored = vault.place.read(&Manifest::key(id)).await?.context("the key was not stored")?;
+            Ok((SealingKey::Included, Some(Sha256::of(&stored).to_string())))
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(SealingKey::None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((SealingKey::None, None)),
         Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
     }
 }

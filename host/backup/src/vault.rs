@@ -4,7 +4,7 @@ use age::x25519::Recipient;
 use age::{Decryptor, Encryptor};
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
-use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Cursor};
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
 use packhouse_store::Sha256;
@@ -12,12 +12,16 @@ use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
 use crate::keys::{Encryption, Identities, KeyFiles};
+use crate::manifest::Manifest;
 use crate::place::{FOREIGN, HEADER, Place};
+use crate::proof::{self, Demand, MacKey, Proof, SigningKey};
 
 /// The layout of places that this program knows.
 const FORMAT: u32 = 1;
 /// Bytes that are written at a time: a part of an object in S3.
 const PART: usize = 8 * 1024 * 1024;
+/// The error where nothing is.
+const NONE: &str = "there are no backups at this place";
 /// Bytes that are read at a time.
 const CHUNK: usize = 256 * 1024;
 
@@ -25,8 +29,12 @@ const CHUNK: usize = 256 * 1024;
 pub struct Vault {
     pub(crate) place: Place,
     encryption: Encryption,
+    /// The header as it is stored.
+    header: Vec<u8>,
     sealing: Vec<Recipient>,
     opening: Identities,
+    mac: Option<MacKey>,
+    demand: Demand,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,25 +48,62 @@ impl Vault {
     /// To take backups in: what is no place of backups yet becomes one if it is empty. An error where it is neither, or where the keys are
     /// not its own.
     pub async fn for_taking(place: Place, keys: &KeyFiles) -> anyhow::Result<Vault> {
-        let encryption = match header(&place).await? {
-            Some(encryption) => encryption,
+        let found = match header(&place).await? {
+            Some(found) => found,
             None => begin(&place, keys).await?,
         };
-        let sealing = keys.sealing(&encryption)?;
-        Ok(Vault { place, encryption, sealing, opening: Vec::new() })
+        let sealing = keys.sealing(&found.0)?;
+        Ok(Vault { sealing: sealing.keys, mac: sealing.mac, ..Vault::closed(place, found) })
     }
 
-    /// To read backups in. An error where it is no place of backups, or where the keys do not open it.
-    pub async fn for_reading(place: Place, keys: &KeyFiles) -> anyhow::Result<Vault> {
-        let encryption = header(&place).await?.context("there are no backups at this place")?;
-        let opening = keys.opening(&encryption)?;
-        Ok(Vault { place, encryption, sealing: Vec::new(), opening })
+    /// To read backups in that are what the reader demands. An error where it is no place of backups, or where the keys do not open it.
+    pub async fn for_reading(place: Place, keys: &KeyFiles, demand: Demand) -> anyhow::Result<Vault> {
+        let found = header(&place).await?.context(NONE)?;
+        let opening = keys.opening(&found.0)?;
+        Ok(Vault { opening: opening.keys, mac: opening.mac, demand, ..Vault::closed(place, found) })
     }
 
     /// To list and prune backups, which takes no key.
     pub async fn for_looking(place: Place) -> anyhow::Result<Vault> {
-        let encryption = header(&place).await?.context("there are no backups at this place")?;
-        Ok(Vault { place, encryption, sealing: Vec::new(), opening: Vec::new() })
+        let found = header(&place).await?.context(NONE)?;
+        Ok(Vault::closed(place, found))
+    }
+
+    fn closed(place: Place, (encryption, header): (Encryption, Vec<u8>)) -> Vault {
+        let (sealing, opening, mac, demand) = (Vec::new(), Vec::new(), None, Demand::default());
+        Vault { place, encryption, header, sealing, opening, mac, demand }
+    }
+
+    /// Writes the proof of a manifest that will be stored as this text.
+    pub(crate) async fn prove(
+        &self,
+        id: &str,
+        manifest: &[u8],
+        key: Option<&SigningKey>,
+    ) -> anyhow::Result<()> {
+        let proof = Proof::make(&proof::statement(&self.header, manifest), self.mac.as_ref(), key);
+        let text = serde_json::to_vec(&proof).context("failed to write JSON")?;
+        self.place.write(&Manifest::proof(id), text).await
+    }
+
+    /// The manifest of the backup of this id, if its proof shows what the reader demands. The error says what is wrong.
+    pub(crate) async fn proven(&self, id: &str) -> anyhow::Result<Manifest> {
+        let text = self.place.read(&Manifest::file(id)).await?.context("the manifest is missing")?;
+        let proof = match self.place.read(&Manifest::proof(id)).await? {
+            Some(proof) => serde_json::from_slice(&proof).unwrap_or_default(),
+            None => Proof::default(),
+        };
+        let statement = proof::statement(&self.header, &text);
+        proof.check(&statement, &self.encryption, self.mac.as_ref(), &self.demand)?;
+        let manifest = Manifest::from_text(&String::from_utf8_lossy(&text))?;
+        ensure!(manifest.id == id, "its manifest is that of {}", manifest.id);
+        Ok(manifest)
+    }
+
+    /// Whether reading it shows who made it.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        !self.demand.unauthenticated && (self.mac.is_some() || self.demand.signed_by.is_some())
     }
 
     /// Whether its files are encrypted.
@@ -93,9 +138,28 @@ impl Vault {
         let failed = || format!("failed to read {path}");
         let reader = self.place.files.reader(path).await.with_context(failed)?;
         let reader = reader.into_futures_async_read(..).await.with_context(failed)?;
+        self.decrypted(path, reader).await
+    }
+
+    /// The whole of a small file, of which these bytes were stored.
+    pub(crate) async fn opened(&self, path: &str, stored: Vec<u8>) -> anyhow::Result<Vec<u8>> {
+        let mut pieces = self.decrypted(path, Cursor::new(stored)).await?;
+        let mut whole = Vec::new();
+        while let Some(piece) = pieces.try_next().await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    }
+
+    async fn decrypted(
+        &self,
+        path: &str,
+        reader: impl AsyncRead + Unpin + Send + 'static,
+    ) -> anyhow::Result<BoxStream<'static, anyhow::Result<Bytes>>> {
         let name = path.to_owned();
         let pieces = if self.is_encrypted() {
-            let decryptor = Decryptor::new_async(reader).await.with_context(failed)?;
+            let decryptor = Decryptor::new_async(reader).await;
+            let decryptor = decryptor.with_context(|| format!("failed to read {path}"))?;
             let identities = self.opening.iter().map(|identity| identity.as_ref() as &dyn age::Identity);
             let opened = decryptor.decrypt_async(identities);
             pieces(opened.with_context(|| format!("{path} cannot be opened with this key"))?).boxed()
@@ -117,25 +181,25 @@ impl Vault {
     }
 }
 
-/// What a place says of itself; none when it is no place of backups.
-async fn header(place: &Place) -> anyhow::Result<Option<Encryption>> {
+/// What a place says of itself, and the text of it; none when it is no place of backups.
+async fn header(place: &Place) -> anyhow::Result<Option<(Encryption, Vec<u8>)>> {
     let Some(text) = place.read(HEADER).await? else { return Ok(None) };
     let header: Header = serde_json::from_slice(&text).with_context(|| format!("{HEADER} is damaged"))?;
     ensure!(
         header.format == FORMAT,
         "the backups of this place were made by a newer version of this program: use that one"
     );
-    Ok(Some(header.encryption))
+    Ok(Some((header.encryption, text)))
 }
 
-async fn begin(place: &Place, keys: &KeyFiles) -> anyhow::Result<Encryption> {
+async fn begin(place: &Place, keys: &KeyFiles) -> anyhow::Result<(Encryption, Vec<u8>)> {
     if !place.is_empty().await? {
         bail!(FOREIGN);
     }
     let header = Header { format: FORMAT, encryption: keys.begin()? };
     let text = serde_json::to_vec_pretty(&header).context("failed to write JSON")?;
-    if place.write_new(HEADER, text).await? {
-        return Ok(header.encryption);
+    if place.write_new(HEADER, text.clone()).await? {
+        return Ok((header.encryption, text));
     }
     self::header(place).await?.context("another backup began at this place and is gone: try again")
 }

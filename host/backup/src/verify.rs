@@ -32,16 +32,20 @@ pub struct Verified {
     pub damaged: Vec<String>,
 }
 
-/// Reads the backup of this id, or all of them. An error where nothing could be told, as when the place does not answer.
+/// Reads the backup of this id, or all of them. A backup whose proof does not show what the vault's reader demands is damaged. An error
+/// where nothing could be told, as when the place does not answer.
 pub async fn verify(vault: &Arc<Vault>, id: Option<&str>) -> anyhow::Result<Verified> {
     let mut verified = Verified::default();
     let mut manifests = Vec::new();
     if let Some(id) = id {
-        manifests.push(pick(vault, Some(id)).await?);
+        manifests.push(vault.proven(&pick(vault, Some(id)).await?.id).await?);
     } else {
         for found in list(vault).await? {
             match found.state {
-                State::Whole(manifest) => manifests.push(*manifest),
+                State::Whole(_) => match vault.proven(&found.id).await {
+                    Ok(manifest) => manifests.push(manifest),
+                    Err(error) => verified.damaged.push(format!("the backup {}: {error:#}", found.id)),
+                },
                 State::Damaged(why) => verified.damaged.push(format!("the backup {}: {why}", found.id)),
                 State::UnderWay | State::BrokenOff => {}
             }
@@ -51,6 +55,16 @@ pub async fn verify(vault: &Arc<Vault>, id: Option<&str>) -> anyhow::Result<Veri
             "there is no backup at this place that is whole"
         );
     }
+    read_all(vault, &manifests, &mut verified).await?;
+    Ok(verified)
+}
+
+/// Reads what these backups consist of.
+pub(crate) async fn read_all(
+    vault: &Arc<Vault>,
+    manifests: &[Manifest],
+    verified: &mut Verified,
+) -> anyhow::Result<()> {
     let mut named: BTreeMap<Sha256, (u64, Vec<usize>)> = BTreeMap::new();
     for (number, manifest) in manifests.iter().enumerate() {
         verified.backups += 1;
@@ -64,8 +78,7 @@ pub async fn verify(vault: &Arc<Vault>, id: Option<&str>) -> anyhow::Result<Veri
         }
     }
     let ids: Vec<&str> = manifests.iter().map(|manifest| manifest.id.as_str()).collect();
-    read_blobs(vault, named, &ids, &mut verified).await?;
-    Ok(verified)
+    read_blobs(vault, named, &ids, verified).await
 }
 
 /// Reads what a backup has for itself; the blobs that it names.
@@ -85,9 +98,20 @@ pub(crate) async fn own_files(vault: &Vault, manifest: &Manifest) -> anyhow::Res
         ensure!(count == table.rows, "{} has {count} rows and should have {}", table.name, table.rows);
     }
     if manifest.sealing_key == SealingKey::Included {
-        vault.measure(&Manifest::key(&manifest.id)).await?;
+        stored_key(vault, manifest).await?;
     }
     Ok(blobs)
+}
+
+/// The key of sealed secrets that a backup holds. An error where it is not the one that was stored.
+pub(crate) async fn stored_key(vault: &Vault, manifest: &Manifest) -> anyhow::Result<Vec<u8>> {
+    let path = Manifest::key(&manifest.id);
+    let stored = vault.place.read(&path).await?.with_context(|| format!("{path} is missing"))?;
+    let found = Sha256::of(&stored).to_string();
+    // Earlier versions kept no digest of it, and no proof either.
+    let is_written = manifest.sealing_key_sha256.as_ref().is_none_or(|written| *written == found);
+    ensure!(is_written, "{path} is not what was written: its SHA-256 is {found}");
+    vault.opened(&path, stored).await
 }
 
 /// The digest in a row of `blobs`.

@@ -249,6 +249,7 @@ impl Config {
             api_url: read.parse_some("api_url", values::url)?,
             store: read.store(&data)?,
             runtime: RuntimeConfig {
+                installed: plugins.parent().map(|folder| folder.join("compiled")),
                 plugins,
                 cache: Some(data.join("cache")),
                 compiling: None,

@@ -68,6 +68,11 @@ impl Sources {
         changed
     }
 
+    /// Whether somebody set it.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Where this setting came from, as people read it.
     pub fn of(&self, name: &str) -> String {
         self.0.get(name).map_or_else(|| "default".to_owned(), |setting| setting.source.to_string())

@@ -18,7 +18,6 @@ use crate::component_file::component_digest;
 use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
-use crate::kept_descriptions::KeptDescriptions;
 
 /// What this process compiles at present, by digest: its name, and since when, in ms since 1970.
 static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new());
@@ -28,8 +27,18 @@ static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new(
 pub(crate) struct Compiler {
     engine: Engine,
     kept: Option<Arc<CompiledFiles>>,
-    descriptions: Option<Arc<KeptDescriptions>>,
+    /// What was installed with the program; it comes before what is kept.
+    installed: Option<Arc<CompiledFiles>>,
     process: Option<(CompilingProcess, EngineOptions)>,
+}
+
+/// Folders of compiled code.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CompiledFolders<'a> {
+    /// The folder that this program writes.
+    pub(crate) cache: Option<&'a Path>,
+    /// The folder that was installed with the program, which only [`crate::precompile`] writes.
+    pub(crate) installed: Option<&'a Path>,
 }
 
 /// A component that is being compiled.
@@ -81,12 +90,15 @@ pub struct Work {
 }
 
 impl Compiler {
-    /// With an engine for this, and what it compiles in `cache`, a folder.
-    pub(crate) fn new(options: &EngineOptions, cache: Option<&Path>) -> Result<Compiler, LoadError> {
+    /// With an engine for this, and what was compiled before in these folders.
+    pub(crate) fn new(options: &EngineOptions, folders: CompiledFolders<'_>) -> Result<Compiler, LoadError> {
         let engine = engine::engine(options)?;
-        let kept = cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
-        let descriptions = cache.map(KeptDescriptions::beside).map(Arc::new);
-        Ok(Compiler { engine, kept, descriptions, process: None })
+        let kept = folders.cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
+        let installed = match folders.installed.filter(|folder| folder.is_dir()) {
+            Some(folder) => CompiledFiles::installed(&engine::baseline()?, folder).map(Arc::new),
+            None => None,
+        };
+        Ok(Compiler { engine, kept, installed, process: None })
     }
 
     /// What it compiles to keep it is compiled by this process, for the options that it was made with.
@@ -112,11 +124,11 @@ impl Compiler {
 
     /// Keeps what a component that was compiled said of itself, under its digest and each of these names.
     pub(crate) async fn keep_description(&self, digest: &Sha256, names: Vec<String>, text: String) {
-        let Some(descriptions) = self.descriptions.clone() else { return };
+        let Some(kept) = self.kept.clone() else { return };
         let digest = digest.digest().to_string();
         let keep = move || {
-            descriptions.keep_of(&digest, &text);
-            names.iter().for_each(|name| descriptions.keep(name, &text));
+            kept.descriptions().keep_of(&digest, &text);
+            names.iter().for_each(|name| kept.descriptions().keep(name, &text));
         };
         // Where it is not kept it is not known.
         let _ = tokio::task::spawn_blocking(keep).await;
@@ -124,13 +136,13 @@ impl Compiler {
 
     /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
     pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
-        self.descriptions.as_ref()?.find(name)
+        self.kept.as_ref()?.descriptions().find(name)
     }
 
     /// What the component of this digest said of itself when it was compiled, if that is known.
     pub(crate) async fn description_of(&self, digest: &Sha256) -> Option<Description> {
-        let (descriptions, digest) = (self.descriptions.clone()?, digest.digest().to_string());
-        tokio::task::spawn_blocking(move || descriptions.find_of(&digest)).await.ok()?
+        let (kept, digest) = (self.kept.clone()?, digest.digest().to_string());
+        tokio::task::spawn_blocking(move || kept.descriptions().find_of(&digest)).await.ok()?
     }
 
     /// The component in this file, if it was compiled before. Of a file that cannot be read, none is known.
@@ -149,7 +161,10 @@ impl Compiler {
 
     fn kept_here(&self, hash: &Sha256) -> Option<Compiled> {
         let started = Instant::now();
-        let component = self.kept.as_ref()?.load(&self.engine, &hash.digest().to_string())?;
+        let digest = hash.digest().to_string();
+        let installed = self.installed.as_ref().and_then(|files| files.look(&self.engine, &digest));
+        let kept = || self.kept.as_ref()?.load(&self.engine, &digest);
+        let component = installed.or_else(kept)?;
         let work = Work { took: started.elapsed(), compiled: false };
         Some(Compiled { component, digest: *hash, work })
     }
@@ -213,6 +228,10 @@ impl Compiler {
 mod tests {
     use super::*;
 
+    fn kept_in(folder: &tempfile::TempDir) -> CompiledFolders<'_> {
+        CompiledFolders { cache: Some(folder.path()), installed: None }
+    }
+
     #[tokio::test]
     async fn where_the_process_that_compiles_is_of_no_use_this_one_does() {
         let component = Bytes::from(wat::parse_str("(component (core module (func)))").unwrap());
@@ -221,7 +240,7 @@ mod tests {
         for program in ["/nowhere/packhouse", "false", "true"] {
             let folder = tempfile::tempdir().unwrap();
             let process = CompilingProcess { program: program.into(), command: "compile-component" };
-            let compiler = Compiler::new(&options, Some(folder.path())).unwrap();
+            let compiler = Compiler::new(&options, kept_in(&folder)).unwrap();
             let compiler = compiler.in_process_of_its_own(Some(&process), &options);
             let compiled = compiler.compile(Path::new("a.wasm"), component.clone()).await.unwrap();
             assert!(compiled.work.compiled, "{program}");
@@ -237,7 +256,7 @@ mod tests {
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         let options = EngineOptions { pool: None, memory_bytes: 64 << 10 };
         let process = CompilingProcess { program: script, command: "compile-component" };
-        let compiler = Compiler::new(&options, Some(folder.path())).unwrap();
+        let compiler = Compiler::new(&options, kept_in(&folder)).unwrap();
         let compiler = compiler.in_process_of_its_own(Some(&process), &options);
         let refused = compiler.compile(Path::new("a.wasm"), Bytes::from_static(b"x")).await;
         assert_eq!(refused.map(drop), Err("it is no component".to_owned()));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::compiler::CompiledFolders;
 use crate::compiling_process::CompilingProcess;
 
 /// Where plugins come from and what bounds them.
@@ -11,9 +12,11 @@ use crate::compiling_process::CompilingProcess;
 pub struct RuntimeConfig {
     /// The folder whose `*.wasm` files are loaded at start.
     pub plugins: PathBuf,
-    /// Folder for compiled code; without it everything is compiled at each start.
+    /// Folder for compiled code; without it everything is compiled at each start. It is used only where no other account can write to it.
     pub cache: Option<PathBuf>,
-    /// What compiles what is kept there; without it this process does.
+    /// Folder with the compiled code of the package that brought the plugins; it is only read.
+    pub installed: Option<PathBuf>,
+    /// What compiles what is kept in `cache`; without it this process does.
     pub compiling: Option<CompilingProcess>,
     /// For every plugin that `per_plugin` says nothing else of.
     pub default_limits: Limits,
@@ -32,6 +35,11 @@ impl RuntimeConfig {
     /// Calls of one plugin at one time, at most.
     pub(crate) fn most_concurrency(&self) -> usize {
         self.all_limits().map(|limits| limits.concurrency).max().unwrap_or(1)
+    }
+
+    /// Where compiled code lies.
+    pub(crate) fn compiled(&self) -> CompiledFolders<'_> {
+        CompiledFolders { cache: self.cache.as_deref(), installed: self.installed.as_deref() }
     }
 
     /// Whether the operator allows WASI to a plugin of this name.

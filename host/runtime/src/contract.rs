@@ -60,15 +60,15 @@ fn import_objection(name: &str, wasi: bool) -> Option<String> {
     }
     let Some(interface) = interface_of(name) else {
         return Some(format!(
-            "wants {name}; this host offers the interfaces of {PACKAGE}@{OFFERED} and no others"
+            "the component wants {name}; this host offers the interfaces of {PACKAGE}@{OFFERED} and no others"
         ));
     };
     if !fits(name) {
-        return Some(format!("wants {name}; this host offers {OFFERED}"));
+        return Some(format!("the component wants {name}; this host offers {OFFERED}"));
     }
     if !INTERFACES.contains(&interface) {
         return Some(format!(
-            "wants {name}; this host offers no interface of that name, but {}",
+            "the component wants {name}; this host offers no interface of that name, but {}",
             INTERFACES.join(", ")
         ));
     }
@@ -85,7 +85,7 @@ fn export_objection<'a>(exports: impl Iterator<Item = &'a str>) -> Option<String
         found.push(name);
     }
     let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
-    Some(format!("does not export {wanted}, but {found}"))
+    Some(format!("the component does not export {wanted}, but {found}"))
 }
 
 /// Whether the version in the name is one that this host's stands for: the same but for the last number while the first is 0.
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_is_not_offered_is_told_with_both_versions() {
         let told = objection("packhouse:format/blobs@0.2.0").unwrap();
-        assert_eq!(told, "wants packhouse:format/blobs@0.2.0; this host offers 0.1.0");
+        assert_eq!(told, "the component wants packhouse:format/blobs@0.2.0; this host offers 0.1.0");
         assert!(objection("packhouse:format/weather@0.1.0").unwrap().contains("no interface of that name"));
         assert!(objection("wasi:cli/environment@0.2.6").unwrap().contains("wasi = true"));
         assert!(objection("acme:thing/x@1.0.0").unwrap().contains("and no others"));
@@ -131,7 +131,10 @@ mod tests {
     #[test]
     fn a_component_of_another_kind_is_told_apart() {
         let told = objections([].into_iter(), ["wasi:cli/run@0.2.0"].into_iter(), false);
-        assert_eq!(told, ["does not export packhouse:format/format@0.1.0, but wasi:cli/run@0.2.0"]);
+        assert_eq!(
+            told,
+            ["the component does not export packhouse:format/format@0.1.0, but wasi:cli/run@0.2.0"]
+        );
         assert_eq!(objections([].into_iter(), GOOD.into_iter(), false), Vec::<String>::new());
     }
 }

@@ -52,6 +52,10 @@ pub(crate) const MAX_MEMORIES: usize = 4;
 const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
 
+/// The processor whose instructions the code of packages uses, as Cranelift names it: those of x86-64-v3, which servers have had since 2013.
+/// None stands for what every processor of the architecture has.
+const BASELINE: Option<&str> = if cfg!(target_arch = "x86_64") { Some("haswell") } else { None };
+
 /// What the engine is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineOptions {
@@ -82,7 +86,7 @@ pub(crate) fn engine(options: &EngineOptions) -> Result<Engine, LoadError> {
 }
 
 /// Cranelift alone, wasmtime's own defaults for traps, and nothing of Wasm that a plugin has no use for.
-fn base() -> Config {
+pub(crate) fn base() -> Config {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
@@ -92,6 +96,22 @@ fn base() -> Config {
         .max_wasm_stack(GUEST_STACK)
         .async_stack_size(FIBER_STACK);
     config
+}
+
+/// The engine that compiles for packages: for every processor that has the instructions of [`BASELINE`], not for this machine's own. It runs
+/// nothing.
+pub(crate) fn baseline() -> Result<Engine, LoadError> {
+    let failed = |error: wasmtime::Error| LoadError::Engine(format!("{error:#}"));
+    let mut config = base();
+    config.target(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH)).map_err(failed)?;
+    if let Some(instructions) = BASELINE {
+        #[expect(unsafe_code, reason = "wasmtime has no other way to name a processor")]
+        // SAFETY: a set of instructions; wasmtime refuses to load the code on a processor that lacks one of them.
+        unsafe {
+            config.cranelift_flag_enable(instructions);
+        }
+    }
+    Engine::new(&config).map_err(failed)
 }
 
 fn pool(size: usize, memory_bytes: usize) -> PoolingAllocationConfig {

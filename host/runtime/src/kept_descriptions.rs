@@ -13,13 +13,13 @@ use tempfile::NamedTempFile;
 use crate::description::{Description, MAX_DESCRIPTION};
 
 /// Where they lie in the folder of compiled code.
-const FOLDER: &str = "descriptions";
+pub(crate) const FOLDER: &str = "descriptions";
 /// Where in that those lie that are kept by digests.
 const BY_DIGEST: &str = "by-digest";
 /// How many of those there are at most; above it those go that were asked for longest ago.
 const MOST: usize = 200;
 
-/// See the module.
+/// See the module. They are trusted as the code is that they lie beside.
 pub(crate) struct KeptDescriptions {
     folder: PathBuf,
 }

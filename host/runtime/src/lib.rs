@@ -50,9 +50,10 @@ mod said;
 mod services;
 mod state;
 mod trial;
+mod trusted_folder;
 mod view;
 
-pub use ahead::{Ahead, CompiledAhead};
+pub use ahead::{Ahead, CompiledAhead, Precompiled, precompile};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
@@ -92,7 +93,7 @@ pub use recording::{
 pub use request::{Action, BodyPlan, Intent, Looked, RequestHead};
 pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};
-pub use runtime::{Examined, Inspection, Runtime, inspect, inspect_with};
+pub use runtime::{Examined, Inspection, Runtime, inspect, inspect_bytes, inspect_with};
 pub use services::{
     AdvisoryService, CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PolicyService,
     PublicKey, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services, Signature, SigningService,

@@ -82,7 +82,7 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
         ),
         memory_bytes: config.most_memory(),
     };
-    let compiler = Compiler::new(&options, config.cache.as_deref())?;
+    let compiler = Compiler::new(&options, config.compiled())?;
     Ok((compiler.in_process_of_its_own(config.compiling.as_ref(), &options), files))
 }
 
@@ -157,7 +157,7 @@ async fn read(file: &Path) -> Result<Bytes, LoadError> {
         read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()));
     let bytes = read.map_err(|error| LoadError::Plugin {
         file: file.to_owned(),
-        reason: format!("cannot be read: {error}"),
+        reason: format!("the file cannot be read: {error}"),
     })?;
     Ok(bytes.into())
 }
@@ -210,17 +210,18 @@ async fn ask(
         return Err(refuse(objections.join("; ")));
     }
     let code = link(engine, &component, &exports, wasi).map_err(|error| {
-        refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
+        refuse(format!(
+            "the component cannot be linked with what this host offers ({}): {error:#}",
+            contract::OFFERED
+        ))
     })?;
     let known = if work.compiled { None } else { compiler.description_of(&digest).await };
     let description = match known {
         Some(known) => known,
         None => {
             let (description, text) = describe(engine, &code, name).await.map_err(refuse)?;
-            if work.compiled {
-                let names = component_name(name).into_iter().chain([description.format.clone()]).collect();
-                compiler.keep_description(&digest, names, text).await;
-            }
+            let names = component_name(name).into_iter().chain([description.format.clone()]).collect();
+            compiler.keep_description(&digest, names, text).await;
             description
         }
     };
@@ -231,14 +232,14 @@ async fn ask(
 /// A core module is the usual mistake, and wasmtime's words for it say nothing of what to do.
 pub(crate) fn check_layer(bytes: &[u8]) -> Result<(), String> {
     if bytes.len() > MAX_COMPONENT_BYTES {
-        return Err(format!("has {} bytes, over {MAX_COMPONENT_BYTES}", bytes.len()));
+        return Err(format!("the file has {} bytes, over the limit of {MAX_COMPONENT_BYTES}", bytes.len()));
     }
     match bytes {
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
-            Err("is a core module, not a component: `packhouse plugins build` makes one of a project, wit-component of any".to_owned())
+            Err("the file is a core module, not a component: `packhouse plugins build` makes one of a project, wit-component of any".to_owned())
         }
         [0, b'a', b's', b'm', _, _, _, _, ..] => Ok(()),
-        _ => Err("is not WebAssembly".to_owned()),
+        _ => Err("the file is not a WebAssembly component".to_owned()),
     }
 }
 

@@ -132,7 +132,8 @@ impl Loader {
     fn allowed(&self, name: &Path, loaded: Loaded) -> Result<Loaded, LoadError> {
         let format = &loaded.description.format;
         if contract::imports_wasi(&loaded.imports) && !self.config.links_wasi(format) {
-            let reason = format!("imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
+            let reason =
+                format!("the component imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
             return Err(LoadError::Plugin { file: name.to_owned(), reason });
         }
         Ok(loaded)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 use packhouse_store::{RepositoryId, Store};
 
-use crate::compiler::Compiler;
+use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
 use crate::description::Description;
@@ -224,7 +224,9 @@ impl Inspection {
 
     fn of(file: PathBuf, loaded: load::Loaded) -> Inspection {
         let load::Loaded { description, imports, exports, memory_bytes, .. } = loaded;
-        let optional = |name: &&String| contract::interface_of(name) != Some("format");
+        // A component of an interpreter exports names of its own besides, which are no interfaces of the contract.
+        let optional =
+            |name: &&String| contract::interface_of(name).is_some_and(|interface| interface != "format");
         let abilities = exports.iter().filter(optional).cloned().collect();
         Inspection { file, description, imports, abilities, exports, memory_bytes }
     }
@@ -233,29 +235,47 @@ impl Inspection {
 /// Compiles the file, asks it what it is and checks that this host can run it, for `packhouse plugins check FILE`. WASI is linked:
 /// [`Inspection::imports`] tells whether the plugin needs it. Blocks. `Plugin` says why it cannot be run.
 pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
-    inspect_with(file, None)
+    inspect_with(file, &RuntimeConfig::default())
 }
 
-/// As [`inspect`]; what a server compiled of it and keeps in the folder `compiled`, which is there, is not compiled again. Nothing is written
-/// there, and what lies there is run: the caller vouches for who can write it.
-pub fn inspect_with(file: &Path, compiled: Option<&Path>) -> Result<Inspection, LoadError> {
-    // On a thread of its own, so that it can be called from within an asynchronous program too.
-    let inspecting = std::thread::scope(|scope| scope.spawn(|| inspect_here(file, compiled)).join());
-    inspecting.unwrap_or_else(|_| Err(LoadError::Engine("inspecting the file ended in a panic".to_owned())))
+/// The same; what was compiled of the file and lies in the folders of a server with these settings is not compiled again. None of these
+/// folders is made, and no code is written there.
+pub fn inspect_with(file: &Path, config: &RuntimeConfig) -> Result<Inspection, LoadError> {
+    inspect_apart(file, None, config)
 }
 
-fn inspect_here(file: &Path, compiled: Option<&Path>) -> Result<Inspection, LoadError> {
+/// The same of a component's bytes, which errors call by this name.
+pub fn inspect_bytes(name: &Path, bytes: Bytes, config: &RuntimeConfig) -> Result<Inspection, LoadError> {
+    inspect_apart(name, Some(bytes), config)
+}
+
+/// On a thread of its own, so that it can be called from within an asynchronous program too.
+fn inspect_apart(name: &Path, bytes: Option<Bytes>, config: &RuntimeConfig) -> Result<Inspection, LoadError> {
+    let inspecting = std::thread::scope(|scope| scope.spawn(|| inspect_here(name, bytes, config)).join());
+    inspecting
+        .unwrap_or_else(|_| Err(LoadError::Engine("inspecting the component ended in a panic".to_owned())))
+}
+
+fn inspect_here(name: &Path, bytes: Option<Bytes>, config: &RuntimeConfig) -> Result<Inspection, LoadError> {
     let options = EngineOptions { pool: None, memory_bytes: Limits::default().memory_bytes };
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
+    let CompiledFolders { cache, installed } = config.compiled();
+    let folders = CompiledFolders { cache: cache.filter(|folder| folder.is_dir()), installed };
     let examining = async {
-        if compiled.is_some()
-            && let compiler = Compiler::new(&options, compiled)?
-            && let Some(kept) = load::examine_kept(&compiler, file, true, usize::MAX).await?
-        {
+        let compiler = Compiler::new(&options, folders)?;
+        let kept = match &bytes {
+            Some(bytes) => load::examine_kept_bytes(&compiler, name, bytes.clone(), true, usize::MAX).await?,
+            None => load::examine_kept(&compiler, name, true, usize::MAX).await?,
+        };
+        if let Some(kept) = kept {
             return Ok(kept);
         }
-        load::examine(&Compiler::new(&options, None)?, file, true, usize::MAX).await
+        let compiler = Compiler::new(&options, CompiledFolders::default())?;
+        match bytes {
+            Some(bytes) => load::examine_bytes(&compiler, name, bytes, true, usize::MAX).await,
+            None => load::examine(&compiler, name, true, usize::MAX).await,
+        }
     };
-    Ok(Inspection::of(file.to_owned(), executor.block_on(examining)?))
+    Ok(Inspection::of(name.to_owned(), executor.block_on(examining)?))
 }

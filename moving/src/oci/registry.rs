@@ -60,6 +60,7 @@ impl Registry {
         method: Method,
         url: &Url,
     ) -> Result<Response, Fault> {
+        self.client.check(url)?;
         let key = format!("{} {}", scope_key(url), method == Method::GET || method == Method::HEAD);
         let known = || self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let with = |token: Option<Secret>| match token {
@@ -98,6 +99,7 @@ impl Registry {
                 url.query_pairs_mut().append_pair(name, value);
             }
         }
+        self.client.check(&url)?;
         let request = self.client.bare(Method::GET, &url);
         // A realm may lie on another host than the registry, as that of the largest one does: the challenge names it.
         let request = match self.client.credential() {

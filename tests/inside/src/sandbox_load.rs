@@ -49,8 +49,8 @@ async fn two_plugins_of_one_format_are_refused() {
 async fn what_is_no_component_is_refused() {
     for (bytes, told) in [
         (&b"\0asm\x01\0\0\0"[..], "is a core module, not a component"),
-        (b"<html></html>", "is not WebAssembly"),
-        (b"", "is not WebAssembly"),
+        (b"<html></html>", "is not a WebAssembly component"),
+        (b"", "is not a WebAssembly component"),
         (b"\0asm\x0d\0\x01\0\xff", "cannot load the plugin"),
     ] {
         let folder = tempfile::tempdir().expect("a temporary folder");

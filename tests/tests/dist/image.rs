@@ -122,7 +122,8 @@ fn podman_runs_it() {
 fn it_is_small_and_says_what_it_is() {
     let file = package("packhouse-", "-image.tar");
     let size = std::fs::metadata(&file).unwrap().len();
-    assert!(size < 70_000_000, "the image has {size} bytes");
+    // Of which the compiled plugins, which are mapped as they are, take some 40 MB.
+    assert!(size < 120_000_000, "the image has {size} bytes");
     let home = TempDir::new().unwrap();
     run(Command::new("tar").arg("-xf").arg(&file).current_dir(home.path())).well();
     let read = |name: &str| -> Value {

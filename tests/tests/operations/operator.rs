@@ -235,7 +235,9 @@ fn a_plugin_that_cannot_be_loaded_costs_its_own_format() {
     let report = Client::new(server.api()).get("/readyz").expect(200).json();
     assert_eq!(report["status"], "degraded");
     let told = report["degraded"].to_string();
-    for words in ["is not WebAssembly", "two plugins are of the format maven", "1 repositories need it"] {
+    for words in
+        ["is not a WebAssembly component", "two plugins are of the format maven", "1 repositories need it"]
+    {
         assert!(told.contains(words), "{words}: {report}");
     }
     server.anonymous().basic(OWNER, &token.secret).get("/repositories/wheels/simple/").expect(503);

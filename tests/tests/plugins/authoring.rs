@@ -207,10 +207,11 @@ fn a_format_in_rust_comes_of_the_program_alone() {
 
     let check = author.plugins(".", &["check", component.to_str().unwrap()]).well().text;
     for line in [
-        "format   depot-2",
-        "memory   4.0 MiB to begin with",
-        "needs    nothing",
-        "clients  curl (publish, read)",
+        "format               depot-2",
+        "optional interfaces  none",
+        "memory               4.0 MiB to begin with",
+        "server settings      none",
+        "clients              curl (publish, read)",
     ] {
         assert!(check.contains(line), "no {line:?} in:\n{check}");
     }
@@ -291,7 +292,8 @@ fn it_is_served_while_it_changes(author: &Author) {
     dev.line("PUT /repositories/depot-2/a.txt 201 (publish)");
     dev.line("    wrote ");
     curl(&["--request", "POST"]).well();
-    dev.line("method_not_allowed");
+    dev.line("POST /repositories/depot-2/a.txt 405");
+    dev.line("  method_not_allowed");
 
     let answer = "    Ok(Response::blob(blob)";
     author.edit("depot-2/src/lib.rs", answer, &format!("    cx.log().warn(\"here it is\", &[]);\n{answer}"));
@@ -346,7 +348,7 @@ fn formats_in_python_and_javascript_come_of_the_program_and_their_own_tools() {
     let javascript = checkout().join("plugins/composer/node_modules");
     let languages = [
         ("python", python, ".venv", "wasi = true under [plugins.in-python]"),
-        ("javascript", javascript, "node_modules", "needs    nothing"),
+        ("javascript", javascript, "node_modules", "server settings      none"),
     ];
     for (language, tool, link, needs) in languages {
         if !tool.is_dir() {

@@ -79,7 +79,12 @@ fn a_format_comes_changes_and_goes_back_without_a_restart() {
     let first = install(&api, guest("raw"));
     assert_eq!(install(&api, guest("raw")), first, "again is the same");
     assert_eq!(states(&api), BTreeSet::from([(first.clone(), "candidate".to_owned())]));
-    is(&activate(&api, &first, Some(&first)), 409, "conflict", "runs nothing now");
+    is(
+        &activate(&api, &first, Some(&first)),
+        409,
+        "conflict",
+        "The format raw runs no component, and the activation expected the component sha256:",
+    );
     let active = activate(&api, &first, None).expect(200).json();
     assert_eq!((&active["state"], &active["source"]), (&json!("active"), &json!("upload")));
     assert!(active["installed_at"].is_i64() && active["contract"] == "0.1.0", "{active}");
@@ -169,7 +174,7 @@ fn what_cannot_run_here_is_refused_in_words() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let refused = |bytes: Vec<u8>, words: &str| is(&send(&api, bytes), 422, "plugin_refused", words);
-    refused(b"hello".to_vec(), "is not WebAssembly");
+    refused(b"hello".to_vec(), "The file is not a WebAssembly component.");
     refused(b"\0asm\x01\0\0\0".to_vec(), "is a core module, not a component");
     let cut = guest("raw");
     refused(cut[..cut.len() / 2].to_vec(), "is out of bounds");

@@ -118,9 +118,9 @@ async fn find(actor: &Actor, digest: &str) -> Result<ListedPlugin, ApiError> {
 
 pub(super) fn refusal(error: PluginError) -> ApiError {
     match error {
-        PluginError::Refused(sentence) => ApiError::with(&catalogue::PLUGIN_REFUSED, &sentence),
+        PluginError::Refused(words) => ApiError::sentence(&catalogue::PLUGIN_REFUSED, &words),
         PluginError::Missing(_) => ApiError::from(&catalogue::NOT_FOUND),
-        PluginError::Conflict(sentence) => ApiError::with(&catalogue::PLUGIN_ACTIVE_CHANGED, &sentence),
+        PluginError::Conflict(words) => ApiError::sentence(&catalogue::PLUGIN_ACTIVE_CHANGED, &words),
         error @ PluginError::AsksMore(_) => {
             ApiError::with(&catalogue::CAPABILITIES_CHANGED, &error.to_string())
         }

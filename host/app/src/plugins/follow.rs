@@ -135,7 +135,7 @@ impl App {
                 active.remove(format);
                 continue;
             }
-            let loaded = self.component(digest).await?;
+            let loaded = self.component(state, digest).await?;
             let loaded = loaded.filter(|plugin| plugin.description().format == *format);
             if let Some(plugin) = loaded.or_else(|| before.plugin(format).cloned()) {
                 active.insert(format.clone(), plugin);
@@ -149,7 +149,7 @@ impl App {
         }
         let mut pinned = HashMap::new();
         for (repository, digest) in &state.pins {
-            if let Some(plugin) = self.component(digest).await? {
+            if let Some(plugin) = self.component(state, digest).await? {
                 pinned.insert(*repository, plugin);
             }
         }
@@ -160,8 +160,17 @@ impl App {
         self.plugins.uncompiled_now().contains_key(&Uncompiled::Stored(digest.to_owned()))
     }
 
-    /// The component of this digest, loaded if it was not; none where it cannot run here, or is awaited.
-    pub(super) async fn component(&self, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
+    /// The component of this digest, loaded if it was not; none where it may not or cannot run here, or is awaited.
+    pub(super) async fn component(
+        &self,
+        state: &PluginState,
+        digest: &str,
+    ) -> Result<Option<Arc<Plugin>>, StoreError> {
+        if let Err(reason) = self.plugin_may_run(state, digest).await? {
+            tracing::error!(digest, "a component may not run here: {reason}");
+            self.plugins.failed_now().insert(digest.to_owned(), reason);
+            return Ok(None);
+        }
         if let Some(plugin) = self.runtime.loaded(digest) {
             return Ok(Some(plugin));
         }
@@ -190,7 +199,7 @@ impl App {
         let before = state.formats.iter().filter_map(|row| row.history.last());
         let mut ready = Vec::new();
         for digest in newest.values().chain(before) {
-            ready.extend(self.component(digest).await?);
+            ready.extend(self.component(state, digest).await?);
         }
         Ok(ready)
     }

@@ -266,16 +266,13 @@ impl App {
             let state = self.store.plugin_state().await?;
             let before = self.effective(&state, format);
             if before.as_deref() != expected {
-                let runs = before.as_deref().unwrap_or("nothing");
-                return Err(PluginError::Conflict(format!(
-                    "the format {format} runs {runs} now: look again"
-                )));
+                return Err(PluginError::Conflict(runs_another(format, before.as_deref(), expected)));
             }
             let told = self.told_of(format, digest).await?;
             if before.as_deref() == Some(digest) {
                 return Ok(Activated { before: before.clone(), digest: digest.to_owned() });
             }
-            self.judge_signature(&state, format, digest).await?;
+            self.judge_signature(&state, digest).await?;
             self.judge_claims(format, &told)?;
             if let Some(before) = &before {
                 let changes = Changes::between(&self.told(before).await?, &told);
@@ -328,7 +325,7 @@ impl App {
         let mut taken_in = None;
         if let Some(digest) = digest {
             self.told_of(&row.format, digest).await?;
-            self.judge_signature(&self.store.plugin_state().await?, &row.format, digest).await?;
+            self.judge_signature(&self.store.plugin_state().await?, digest).await?;
             self.can_run(&row.format, digest).await?;
             taken_in = self.of_folder(&row.format, Some(digest)).await?;
         }
@@ -445,6 +442,16 @@ impl App {
             bytes: bytes.into(),
         }))
     }
+}
+
+/// Why an activation that expected something else is refused.
+fn runs_another(format: &str, runs: Option<&str>, expected: Option<&str>) -> String {
+    let runs = runs.map_or_else(|| "no component".to_owned(), |runs| format!("the component {runs}"));
+    let expected =
+        expected.map_or_else(|| "no component".to_owned(), |expected| format!("the component {expected}"));
+    format!(
+        "the format {format} runs {runs}, and the activation expected {expected}: read what it runs again, and activate with that"
+    )
 }
 
 /// The event with the component that runs from then on; null where a pin is taken back.

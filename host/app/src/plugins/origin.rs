@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use packhouse_runtime::Plugin;
-use packhouse_store::PluginState;
+use packhouse_store::{PluginState, StoreError};
 use tokio::sync::Semaphore;
 
 use super::PluginError;
@@ -96,30 +96,39 @@ impl App {
         Ok(Registry::new(reference, remote)?)
     }
 
-    /// Refuses to run a component that no trusted key signed, where keys are trusted: unless it lies beside the program, or ran before.
-    pub(super) async fn judge_signature(
+    /// Decides whether a component of the database may run here, of a format or of a policy: where keys are trusted, one of them must have
+    /// signed it. The error says why it may not. Whatever makes a set of running components asks this of each.
+    pub(crate) fn may_run(&self, digest: &str, signed_by: Option<&str>) -> Result<(), String> {
+        let keys = self.trusted_keys().map_err(|error| error.to_string())?;
+        if keys.is_empty() || signed_by.is_some_and(|signer| keys.holds(signer)) {
+            return Ok(());
+        }
+        Err(format!(
+            "the component {digest} was signed by none of the keys that are trusted here: install it again with a signature"
+        ))
+    }
+
+    /// The same of a plugin. It may run, too, if it lies beside the program, or is or was what its format runs: keys that are trusted later
+    /// stop nothing that was activated.
+    pub(super) async fn plugin_may_run(
         &self,
         state: &PluginState,
-        format: &str,
         digest: &str,
-    ) -> Result<(), PluginError> {
-        let keys = self.trusted_keys()?;
-        let ran = state.of(format).is_some_and(|row| {
+    ) -> Result<Result<(), String>, StoreError> {
+        let ran = state.formats.iter().any(|row| {
             row.active.as_deref() == Some(digest) || row.history.iter().any(|before| before == digest)
         });
         let is_of_folder = |plugin: &std::sync::Arc<Plugin>| plugin.digest().to_string() == digest;
-        if keys.is_empty() || ran || self.runtime.folder().iter().any(is_of_folder) {
-            return Ok(());
+        if ran || self.runtime.folder().iter().any(is_of_folder) {
+            return Ok(Ok(()));
         }
         let row = self.store.find_component(digest).await?;
-        let signed_by = row.and_then(|row| row.signed_by);
-        if signed_by.is_some_and(|signer| keys.holds(&signer)) {
-            return Ok(());
-        }
-        let sentence = format!(
-            "the component {digest} was signed by none of the keys that are trusted here: install it again with a signature"
-        );
-        Err(PluginError::Refused(sentence))
+        Ok(self.may_run(digest, row.and_then(|row| row.signed_by).as_deref()))
+    }
+
+    /// Refuses a component that may not run here.
+    pub(super) async fn judge_signature(&self, state: &PluginState, digest: &str) -> Result<(), PluginError> {
+        self.plugin_may_run(state, digest).await?.map_err(PluginError::Refused)
     }
 }
 

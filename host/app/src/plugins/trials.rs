@@ -31,6 +31,7 @@ impl App {
         for _ in 0..ATTEMPTS {
             let state = self.store.plugin_state().await?;
             let told = self.told_of(&format, &new.digest).await?;
+            self.judge_signature(&state, &new.digest).await?;
             let Some(active) = self.effective(&state, &format) else {
                 let sentence = format!("the format {format} runs nothing beside which it could be tried");
                 return Err(PluginError::Conflict(sentence));
@@ -83,7 +84,7 @@ impl App {
                 trials.push(Arc::clone(same));
                 continue;
             }
-            let candidate = self.component(&row.new.digest).await?;
+            let candidate = self.component(state, &row.new.digest).await?;
             let candidate = candidate.filter(|plugin| plugin.description().format == row.new.format);
             trials.extend(candidate.and_then(|plugin| Trial::of(row, plugin)).map(Arc::new));
         }

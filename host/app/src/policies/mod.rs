@@ -127,11 +127,16 @@ impl App {
         name_or_digest: &str,
     ) -> Result<Result<Arc<PolicyComponent>, String>, StoreError> {
         let components = self.runtime.policies();
+        if !name_or_digest.starts_with("sha256:") {
+            let found = components.named(name_or_digest).cloned();
+            return Ok(found.ok_or_else(|| format!("there is no policy {name_or_digest} beside the program")));
+        }
+        let row = self.store.find_policy_component(name_or_digest).await?;
+        if let Err(reason) = self.may_run(name_or_digest, row.and_then(|row| row.signed_by).as_deref()) {
+            return Ok(Err(reason));
+        }
         if let Some(found) = components.find(name_or_digest) {
             return Ok(Ok(found));
-        }
-        if !name_or_digest.starts_with("sha256:") {
-            return Ok(Err(format!("there is no policy {name_or_digest} beside the program")));
         }
         let Some(bytes) = self.store.policy_component_bytes(name_or_digest).await? else {
             return Ok(Err(format!("the policy {name_or_digest} is not installed")));

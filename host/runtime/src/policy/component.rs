@@ -169,12 +169,12 @@ fn link(engine: &Engine, component: &Component) -> Result<(InstancePre<HostState
     let kind = component.component_type();
     let imports: Vec<&str> = kind.imports(engine).map(|(name, _)| name).collect();
     if !imports.is_empty() {
-        return Err(format!("imports {}: a policy imports nothing", imports.join(", ")));
+        return Err(format!("the component imports {}: a policy imports nothing", imports.join(", ")));
     }
     if !kind.exports(engine).any(|(name, _)| name.starts_with(EXPORT)) {
-        return Err(format!("does not export {EXPORT}0: it is no policy"));
+        return Err(format!("the component does not export {EXPORT}0, so it is not a policy"));
     }
-    let told = |error: wasmtime::Error| format!("cannot be linked: {error:#}");
+    let told = |error: wasmtime::Error| format!("the component cannot be linked: {error:#}");
     let code = Linker::new(engine).instantiate_pre(component).map_err(told)?;
     let policy = GuestIndices::new(&code).map_err(told)?;
     Ok((code, policy))

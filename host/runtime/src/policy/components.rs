@@ -16,7 +16,7 @@ use crate::error::LoadError;
 use crate::load::side_by_side;
 
 /// Where they lie in the folder of plugins.
-const FOLDER: &str = "policies";
+pub(crate) const FOLDER: &str = "policies";
 /// Components of the store that are kept loaded: more than the rules of most servers name.
 const MOST_LOADED: usize = 200;
 
@@ -81,7 +81,7 @@ impl PolicyComponents {
             read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()));
         let bytes = read.map_err(|error| LoadError::Plugin {
             file: file.clone(),
-            reason: format!("cannot be read: {error}"),
+            reason: format!("the file cannot be read: {error}"),
         })?;
         PolicyComponent::load(&self.compiler, Arc::clone(&self.places), &file, bytes.into()).await
     }

@@ -10,6 +10,8 @@ mod context;
 mod description;
 mod recording;
 
+pub(crate) use components::FOLDER;
+
 pub use component::PolicyComponent;
 pub use components::{PolicyComponents, RefusedPolicy};
 pub use context::purpose_word;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::{MAX_BATCH, PolicyComponent, PolicyContext, PolicyFacts, Ruling};
-use crate::compiler::Compiler;
+use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::Limits;
 use crate::engine::EngineOptions;
 use crate::error::{CallError, LoadError};
@@ -186,7 +186,7 @@ pub async fn replay_policy(
     component: Bytes,
 ) -> Result<PolicyReplayed, LoadError> {
     let memory_bytes = Limits::default().memory_bytes;
-    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes }, None)?;
+    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes }, CompiledFolders::default())?;
     let component = PolicyComponent::load(&compiler, Arc::new(Semaphore::new(1)), name, component).await?;
     let settings = recording.settings.to_string();
     let whose = (packhouse_store::RepositoryId(0), recording.context.repository.as_str().into());

@@ -15,7 +15,7 @@ use super::spoken::Spoken;
 use super::tape::Tape;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::Call;
-use crate::compiler::Compiler;
+use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::Limits;
 use crate::engine::EngineOptions;
 use crate::error::{CallError, LoadError};
@@ -116,7 +116,8 @@ impl Replayer {
 
     fn compiler(cache: Option<&Path>) -> Result<Compiler, LoadError> {
         let memory_bytes = Limits::default().memory_bytes;
-        Compiler::new(&EngineOptions { pool: None, memory_bytes }, cache)
+        let folders = CompiledFolders { cache, installed: None };
+        Compiler::new(&EngineOptions { pool: None, memory_bytes }, folders)
     }
 
     /// Runs the recording's calls, under their limits.

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use packhouse_backup::{Found, Keep, KeyFiles, Manifest, Place, SealingKey, State, Vault};
+use packhouse_backup::{
+    Demand, Found, Keep, KeyFiles, Manifest, Place, SealingKey, SigningKey, State, Vault,
+};
+use packhouse_identity::Sealer;
 use packhouse_store::Store;
 use serde_json::json;
 
@@ -16,6 +19,8 @@ use packhouse_config::Config;
 
 /// The file of the data folder with the key of sealed secrets that nobody chose.
 const SEALING_KEY: &str = "sealing.key";
+/// The use of the key that backups are signed with, which follows from the key of sealed secrets.
+const SIGNING: &str = "signature of backups";
 
 /// `packhouse backup TO`, or one of the commands.
 #[derive(Debug, Args)]
@@ -51,6 +56,11 @@ enum BackupCommand {
         #[command(flatten)]
         keys: OpeningKeys,
     },
+    /// Print the public key with which this server signs its backups, for `--signed-by`. Keep it apart from the backups.
+    Key {
+        #[command(flatten)]
+        settings: Box<SettingFlags>,
+    },
     /// Print the backups of a place, the oldest first.
     List {
         /// A folder, or s3://BUCKET/PATH?…
@@ -76,7 +86,7 @@ enum BackupCommand {
     },
 }
 
-/// What opens backups that are encrypted.
+/// What opens backups that are encrypted, and what must show who made them.
 #[derive(Debug, Args)]
 pub(crate) struct OpeningKeys {
     /// Identities of age, for what was encrypted for their recipients
@@ -85,6 +95,12 @@ pub(crate) struct OpeningKeys {
     /// The passphrase in the first line of this file, for what was encrypted with it
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
+    /// Read only backups that the server of this public key signed, which `packhouse backup key` prints there
+    #[arg(long, value_name = "KEY", conflicts_with = "unauthenticated")]
+    signed_by: Option<String>,
+    /// Read backups of which nothing shows who made them, as those of earlier versions: whoever can write to the place may have forged them
+    #[arg(long)]
+    unauthenticated: bool,
 }
 
 /// `packhouse restore FROM`.
@@ -98,13 +114,27 @@ pub(crate) struct RestoreArguments {
     backup: Option<String>,
     #[command(flatten)]
     keys: OpeningKeys,
+    /// Restore into a data folder that holds other files too; the folder is closed to other accounts
+    #[arg(long)]
+    beside_other_files: bool,
     #[command(flatten)]
     settings: SettingFlags,
 }
 
 impl OpeningKeys {
-    fn files(self) -> KeyFiles {
-        KeyFiles { recipients: None, identities: self.identity_file, passphrase: self.passphrase_file }
+    /// The place, opened for reading.
+    async fn open(self, from: &str) -> anyhow::Result<Arc<Vault>> {
+        let OpeningKeys { identity_file, passphrase_file, signed_by, unauthenticated } = self;
+        let keys = KeyFiles { recipients: None, identities: identity_file, passphrase: passphrase_file };
+        let demand = Demand { signed_by, unauthenticated };
+        let vault = Vault::for_reading(Place::to_read(from)?, &keys, demand).await?;
+        if !vault.is_authenticated() {
+            tracing::warn!(
+                "nothing shows who made these backups: whoever can write to the place may have forged them. Name the server's public \
+                 key with --signed-by (`packhouse backup key` prints it), or encrypt backups with a passphrase"
+            );
+        }
+        Ok(Arc::new(vault))
     }
 }
 
@@ -122,8 +152,9 @@ impl BackupArguments {
                 take(settings(self.settings)?, &to, &keys, self.without_sealing_key).await
             }
             Some(BackupCommand::Verify { from, backup, keys }) => {
-                verify(&from, backup.as_deref(), &keys.files()).await
+                verify(keys.open(&from).await?, backup.as_deref()).await
             }
+            Some(BackupCommand::Key { settings: flags }) => print_key(&settings(*flags)?),
             Some(BackupCommand::List { from, json }) => list(&from, json).await,
             Some(BackupCommand::Prune { from, keep_last, keep_days, dry_run }) => {
                 prune(&from, Keep { last: keep_last, days: keep_days }, dry_run).await
@@ -152,8 +183,9 @@ async fn take(config: Config, to: &str, keys: &KeyFiles, without_key: bool) -> a
         (None, true) => Err(SealingKey::LeftOut),
         (None, false) => Ok(file.as_path()),
     };
+    let signing_key = signing_key(&config)?;
     let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
-    let taken = packhouse_backup::take(&store, &vault, key, &config.data).await;
+    let taken = packhouse_backup::take(&store, &vault, key, signing_key.as_ref(), &config.data).await;
     store.close().await;
     let manifest = taken?;
     if manifest.sealing_key == SealingKey::Included && !manifest.encrypted {
@@ -172,11 +204,31 @@ async fn take(config: Config, to: &str, keys: &KeyFiles, without_key: bool) -> a
         manifest.copied_blobs,
         manifest.copied_bytes,
         seconds(manifest.took_ms)
-    ))
+    ))?;
+    match signing_key {
+        Some(key) => print(&format!("signed by {}", key.public())),
+        None => Ok(()),
+    }
 }
 
-async fn verify(from: &str, id: Option<&str>, keys: &KeyFiles) -> anyhow::Result<()> {
-    let vault = Arc::new(Vault::for_reading(Place::to_read(from)?, keys).await?);
+/// The key with which the server of these settings signs. None where it has no key of sealed secrets yet: that key is not made here, since
+/// whoever takes a backup may be another account than the server's.
+fn signing_key(config: &Config) -> anyhow::Result<Option<SigningKey>> {
+    if config.sealing_key.is_none() && !config.data.join(SEALING_KEY).exists() {
+        return Ok(None);
+    }
+    let sealer = Sealer::new(config.sealing_key.clone(), &config.data);
+    SigningKey::from_seed(&sealer.derive(SIGNING, "")?).map(Some)
+}
+
+fn print_key(config: &Config) -> anyhow::Result<()> {
+    let key = signing_key(config)?;
+    let key =
+        key.context("the server has no key yet: it makes one at its first start, in its data folder")?;
+    print(&key.public())
+}
+
+async fn verify(vault: Arc<Vault>, id: Option<&str>) -> anyhow::Result<()> {
     let verified = packhouse_backup::verify(&vault, id).await?;
     print(&format!(
         "read {} backups with {} blobs of {} bytes",
@@ -254,7 +306,12 @@ impl RestoreArguments {
     /// Does what the command line says.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let config = settings(self.settings)?;
-        let vault = Arc::new(Vault::for_reading(Place::to_read(&self.from)?, &self.keys.files()).await?);
+        let vault = self.keys.open(&self.from).await?;
+        ensure!(
+            self.beside_other_files || !serve::holds_others(&config)?,
+            "the data folder {} holds files that are not this program's: name an empty folder with --data, or say --beside-other-files",
+            config.data.display()
+        );
         let _lock = serve::alone(&config)?;
         let file = config.data.join(SEALING_KEY);
         let key = config.sealing_key.is_none().then_some(file.as_path());

@@ -221,13 +221,25 @@ impl SettingFlags {
     }
 }
 
-/// The settings, with the log started by them.
+/// What commands log where nothing is set: their result shall not be lost among what a server says of its work.
+const LOG_OF_COMMANDS: &str = "warn";
+
+/// The settings of a command, with the log started by them.
 fn settings(flags: SettingFlags) -> anyhow::Result<Config> {
-    settings_of(&flags.inputs(), &program()?)
+    let (mut config, warnings) = Config::load(&flags.inputs(), &program()?)?;
+    if !config.sources.is_set("log") {
+        LOG_OF_COMMANDS.clone_into(&mut config.log);
+    }
+    logged(config, warnings)
 }
 
+/// The settings of a server, with the log started by them.
 fn settings_of(inputs: &Inputs, program: &Path) -> anyhow::Result<Config> {
     let (config, warnings) = Config::load(inputs, program)?;
+    logged(config, warnings)
+}
+
+fn logged(config: Config, warnings: Vec<String>) -> anyhow::Result<Config> {
     log::start(&config.log, config.tracing.as_ref())?;
     for warning in warnings {
         tracing::warn!("{warning}");

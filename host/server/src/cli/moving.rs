@@ -56,6 +56,9 @@ pub(crate) struct ImportArguments {
     /// A file with a token in its first line, for the source [env: PACKHOUSE_SOURCE_TOKEN, the token]
     #[arg(long, value_name = "FILE")]
     source_token_file: Option<PathBuf>,
+    /// Follow redirects and links of the source to this host although its address is internal; may be said several times
+    #[arg(long = "source-host", value_name = "HOST")]
+    source_hosts: Vec<String>,
     /// Publish everything now, whenever it was published at the source
     #[arg(long)]
     without_times: bool,
@@ -88,6 +91,7 @@ impl ImportArguments {
             address: source.clone(),
             repository: source_repository.clone(),
             credential: self.source_credential()?,
+            hosts: self.source_hosts.clone(),
         };
         let options = RunOptions { without_times: self.without_times, ..moving.options()? };
         done(packhouse_moving::import(&moving.server(repository)?, &from, &options).await?)

@@ -1,5 +1,5 @@
 //! The first start: one organization and its owner in an empty database. And on every start the public address, where
-//! there is one organization alone and it comes from the settings.
+//! there is one organization alone and the address comes from the settings, or came from there and is gone.
 
 use std::io::Write as _;
 
@@ -11,6 +11,8 @@ use packhouse_app::public_url::{host, text};
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{Secret, random_password};
 
+/// Under which name the database keeps the public address that the settings last had.
+const CONFIGURED: &str = "configured_base_url";
 /// The name of the organization that an empty database gets.
 const ORGANIZATION: &str = "default";
 
@@ -43,6 +45,7 @@ async fn found(app: &App) -> anyhow::Result<()> {
         base_url: base_url.map(text),
         host: base_url.and_then(host),
     };
+    app.store.replace_fact(CONFIGURED, organization.base_url.as_deref()).await?;
     let made = app.store.bootstrap(organization, member).await.context("failed to make the first owner")?;
     if made.is_some() && random {
         show(&owner.email, &password).with_context(|| {
@@ -67,11 +70,23 @@ fn show(email: &str, password: &Secret) -> std::io::Result<()> {
 }
 
 async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
-    let Some(configured) = &app.config.base_url else { return Ok(()) };
-    let (base_url, host) = (text(configured), host(configured));
-    if only.base_url.as_ref() == Some(&base_url) && only.host == host {
+    let configured = app.config.base_url.as_ref();
+    let (base_url, host) = (configured.map(text), configured.and_then(host));
+    let before = app.store.replace_fact(CONFIGURED, base_url.as_deref()).await;
+    let before = before.context("failed to read the public address")?;
+    if configured.is_none() && (before.is_none() || before != only.base_url) {
+        // Somebody gave the organization its address otherwise than by the settings.
         return Ok(());
     }
-    let set = app.store.set_base_url(only.id, Some(&base_url), host.as_deref(), None).await;
+    if only.base_url == base_url && only.host == host {
+        return Ok(());
+    }
+    if let (None, Some(gone)) = (&base_url, &before) {
+        tracing::info!(
+            base_url = gone,
+            "the settings have no public address any more, so this one is not used"
+        );
+    }
+    let set = app.store.set_base_url(only.id, base_url.as_deref(), host.as_deref(), None).await;
     set.context("failed to set the public address").map(|_| ())
 }

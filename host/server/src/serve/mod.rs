@@ -19,7 +19,7 @@ mod supervisor;
 mod watch;
 
 pub(crate) use acme::Shelf;
-pub(crate) use private::{as_the_author_has_it, make_files_private};
+pub(crate) use private::{as_the_author_has_it, holds_others, make_files_private};
 pub(crate) use stop::end_with_stdin;
 
 use std::net::SocketAddr;

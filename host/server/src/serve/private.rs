@@ -25,8 +25,11 @@ const STICKY: u32 = 0o1000;
 /// What SQLite keeps beside a database, by what is put behind its name.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// What lies in the data folder besides the database. Of folders that are closed nothing in them is open.
-const OWN: [&str; 7] =
-    ["sealing.key", "serve.lock", "packhouse-database", "blobs", "staging", "uploads", "cache"];
+const OWN: [&str; 6] = ["sealing.key", "serve.lock", "packhouse-database", "blobs", "staging", "uploads"];
+/// Compiled code. The runtime closes this folder itself, since it throws away what others could have put there.
+const CACHE: &str = "cache";
+/// A key on its way, which a restore that was broken off has left.
+const RESTORED: &str = "sealing.key-restored";
 
 /// What is there once a server has used the folder, besides the database.
 const SECRET: [&str; 2] = ["sealing.key", "packhouse-database"];
@@ -77,12 +80,17 @@ fn inside(config: &Config) -> Vec<PathBuf> {
     inside
 }
 
-/// Whether the data folder holds what is not ours.
-fn holds_others(config: &Config) -> anyhow::Result<bool> {
+/// Whether the data folder is there and holds what is not ours.
+pub(crate) fn holds_others(config: &Config) -> anyhow::Result<bool> {
     let own = inside(config);
-    for entry in fs::read_dir(&config.data)? {
+    let entries = match fs::read_dir(&config.data) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
-        if !own.contains(&entry.path()) && entry.file_name() != "lost+found" {
+        let is_known = |name: OsString| ["lost+found", CACHE, RESTORED].iter().any(|known| name == *known);
+        if !own.contains(&entry.path()) && !is_known(entry.file_name()) {
             return Ok(true);
         }
     }

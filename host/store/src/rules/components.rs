@@ -2,9 +2,11 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::renumber;
 use crate::accounts::{AuditEvent, remember};
-use crate::db::{Row, values};
+use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
+use crate::ids::OrganizationId;
 use crate::store::Store;
 
 /// Components that a server keeps.
@@ -24,6 +26,8 @@ pub struct NewPolicyComponent {
     pub version: String,
     /// What it says of itself besides, as a JSON object.
     pub told: String,
+    /// The fingerprint of the trusted key that signed it.
+    pub signed_by: Option<String>,
     /// An e-mail.
     pub installed_by: String,
     /// All of it.
@@ -43,6 +47,8 @@ pub struct PolicyComponentRow {
     pub told: String,
     /// Its bytes.
     pub size: u64,
+    /// The fingerprint of the trusted key that signed it.
+    pub signed_by: Option<String>,
     /// An e-mail.
     pub installed_by: String,
     /// When it was first kept, in ms since 1970.
@@ -50,16 +56,23 @@ pub struct PolicyComponentRow {
 }
 
 impl Store {
-    /// Keeps a component; one that is there already stays as it is. False where there are as many as may be.
+    /// Keeps a component. Of one that is there already, a signature counts from now on, and everything else stays as it is. False where there
+    /// are as many as may be.
     pub async fn keep_policy_component(
         &self,
         component: NewPolicyComponent,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let NewPolicyComponent { digest, name, version, told, installed_by, bytes } = component;
+        let NewPolicyComponent { digest, name, version, told, signed_by, installed_by, bytes } = component;
+        let told = signed(&told, signed_by.as_deref())?;
         let mut transaction = self.inner.db.begin().await?;
         let there = "SELECT digest FROM policy_components WHERE digest = $1";
         if transaction.fetch_one(there, values![digest.as_str()]).await?.is_some() {
+            if signed_by.is_some() {
+                sign(&mut transaction, &digest, &told).await?;
+                remember(&mut transaction, audit).await?;
+                transaction.commit().await?;
+            }
             return Ok(true);
         }
         let insert = "INSERT INTO policy_components (digest, name, version, told, size, installed_by, installed_at) \
@@ -131,13 +144,38 @@ impl Store {
     }
 }
 
+/// Writes what a component says of itself, with its signature. Rules that name it are read again on every server.
+async fn sign(transaction: &mut Transaction, digest: &str, told: &str) -> Result<(), StoreError> {
+    let update = "UPDATE policy_components SET told = $2 WHERE digest = $1";
+    transaction.execute(update, values![digest, told]).await?;
+    let sql = "SELECT DISTINCT organization FROM policy_rules WHERE component = $1";
+    for row in transaction.fetch(sql, values![digest]).await? {
+        renumber(transaction, OrganizationId(row.columns().int("organization")?)).await?;
+    }
+    Ok(())
+}
+
+/// A signature is kept in the object of what a component says, so that servers of the version before keep it too.
+const SIGNED_BY: &str = "signed_by";
+
+fn signed(told: &str, signed_by: Option<&str>) -> Result<String, StoreError> {
+    let Some(signed_by) = signed_by else { return Ok(told.to_owned()) };
+    let mut told: serde_json::Map<String, serde_json::Value> = serde_json::from_str(told)
+        .map_err(|error| StoreError::Invalid(format!("what a policy says of itself: {error}")))?;
+    told.insert(SIGNED_BY.to_owned(), signed_by.into());
+    Ok(serde_json::Value::Object(told).to_string())
+}
+
 fn component(row: &Row) -> Result<PolicyComponentRow, StoreError> {
     let mut columns = row.columns();
+    let told = columns.text("told")?;
+    let object: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
     Ok(PolicyComponentRow {
+        signed_by: object.get(SIGNED_BY).and_then(|key| key.as_str()).map(str::to_owned),
         digest: columns.text("digest")?,
         name: columns.text("name")?,
         version: columns.text("version")?,
-        told: columns.text("told")?,
+        told,
         size: columns.unsigned("size")?,
         installed_by: columns.text("installed_by")?,
         installed_at: columns.int("installed_at")?,

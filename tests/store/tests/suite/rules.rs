@@ -150,6 +150,7 @@ async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {
         name: "one".to_owned(),
         version: "1".to_owned(),
         told: "{}".to_owned(),
+        signed_by: None,
         installed_by: "me".to_owned(),
         bytes: bytes.clone().into(),
     };
@@ -157,7 +158,13 @@ async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {
         assert!(store.keep_policy_component(new.clone(), event(world, "install")).await.unwrap());
     }
     let kept = store.policy_components().await.unwrap();
-    assert_eq!((kept.len(), kept[0].size), (1, 1_500_000));
+    assert_eq!((kept.len(), kept[0].size, &kept[0].signed_by), (1, 1_500_000, &None));
+    let signed = NewPolicyComponent { signed_by: Some("SHA256:key".to_owned()), ..new.clone() };
+    for again in [signed, new] {
+        assert!(store.keep_policy_component(again, event(world, "install")).await.unwrap());
+        let kept = store.find_policy_component("sha256:one").await.unwrap().unwrap();
+        assert_eq!(kept.signed_by.as_deref(), Some("SHA256:key"), "a signature stays");
+    }
     assert_eq!(store.policy_component_bytes("sha256:one").await.unwrap().unwrap(), bytes);
     assert_eq!(store.policy_component_bytes("sha256:two").await.unwrap(), None);
     let rule = made(world, "sha256:one").await;

@@ -59,9 +59,11 @@ fn recipients_read_what_is_encrypted_for_them_with_age_itself_too() {
     let folder = place(&home);
     stand.run(&["backup", &folder, "--recipients-file", &recipients]).well();
     run(&["backup", "verify", &folder]).refused("--identity-file");
-    run(&["backup", "verify", &folder, "--identity-file", &identity]).well();
+    let key = stand.run(&["backup", "key"]).well().text.trim().to_owned();
+    let with = ["--identity-file", &identity, "--signed-by", &key];
+    run(&[&["backup", "verify", &folder][..], &with].concat()).well();
     let other = Stand::folder();
-    other.run(&["restore", &folder, "--identity-file", &identity]).well();
+    other.run(&[&["restore", &folder][..], &with].concat()).well();
     published.expect(&other.server().start());
     let phrase = file(&home, "phrase", "correct horse battery");
     stand.run(&["backup", &folder, "--passphrase-file", &phrase]).refused("--recipients-file");

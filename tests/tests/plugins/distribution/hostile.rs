@@ -150,7 +150,7 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
 
     // What is no plugin is refused as an upload is; and what is well is installed.
     let text = Hostile::new(b"hello");
-    refused(&post(&api, &text.shows(&text.manifest)), "is not WebAssembly");
+    refused(&post(&api, &text.shows(&text.manifest)), "is not a WebAssembly component");
     assert_eq!(api.call("GET", "/v1/plugins").expect(200).json()["items"], json!([]), "nothing was kept");
     blob(Answer::ok(hostile.component.clone()));
     assert_eq!(post(&api, &hostile.at(":1")).expect(201).json()["source"], json!(pinned));

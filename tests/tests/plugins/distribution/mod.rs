@@ -171,7 +171,7 @@ fn what_is_published_is_installed_by_tag_and_by_digest() {
     home.publish(&[path(&file), &home.at("formats/raw")]).refused("neither a tag nor a digest");
     let text = home.folder.path().join("text.wasm");
     std::fs::write(&text, "hello").unwrap();
-    home.publish(&[path(&text), &tagged]).refused("is not WebAssembly");
+    home.publish(&[path(&text), &tagged]).refused("is not a WebAssembly component");
     let pinned = last(&home.publish(&[path(&file), &tagged]).well().text);
     assert_eq!(last(&home.publish(&[path(&file), &tagged]).well().text), pinned, "the same again");
 

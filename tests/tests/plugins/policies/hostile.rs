@@ -92,7 +92,7 @@ fn what_is_no_policy_is_not_taken_and_what_is_in_use_stays() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     for (bytes, why) in [
-        (b"no wasm".to_vec(), "is not WebAssembly"),
+        (b"no wasm".to_vec(), "is not a WebAssembly component"),
         (b"\0asm\x01\0\0\0".to_vec(), "is a core module"),
         (
             std::fs::read(checkout().join("target/release/plugins/generic.wasm")).unwrap(),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::operations::Actor;
+use crate::operations::plugins::refusal;
 
 /// A component.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct ListedComponent {
     pub summary: String,
     /// A JSON Schema of its settings.
     pub settings: Value,
+    /// The fingerprint of the trusted key that signed it.
+    pub signed_by: Option<String>,
     /// Who installed it and when, in ms since 1970; none for one beside the program.
     pub installed: Option<(String, i64)>,
     /// Calls of it on this server since it started, and how many of them failed; none where it is not loaded.
@@ -46,6 +49,7 @@ pub async fn list(actor: &Actor) -> Result<Vec<ListedComponent>, ApiError> {
         digest: String::new(),
         summary: String::new(),
         settings: Value::Null,
+        signed_by: None,
         installed: None,
         calls: None,
         error: Some(refused.error.clone()),
@@ -58,12 +62,17 @@ pub async fn list(actor: &Actor) -> Result<Vec<ListedComponent>, ApiError> {
 }
 
 /// Keeps a component, on every server; rules may name it from now on. 422 `plugin_refused` for one that cannot be run here, 409
-/// `too_many_policy_components` where there are as many as may be.
-pub async fn install(actor: &Actor, bytes: Bytes) -> Result<ListedComponent, ApiError> {
+/// `too_many_policy_components` where there are as many as may be. Where keys are trusted for plugins, one of them must have made the
+/// signature, which is of the component's bytes.
+pub async fn install(
+    actor: &Actor,
+    bytes: Bytes,
+    signature: Option<&str>,
+) -> Result<ListedComponent, ApiError> {
     actor.needs(ManageServer)?;
-    let refused = |why: String| ApiError::with(&catalogue::PLUGIN_REFUSED, &format!("The policy {why}"));
     let policy = actor.app.runtime.policies().load("upload", bytes.clone()).await;
-    let policy = policy.map_err(|error| refused(error.reason()))?;
+    let policy = policy.map_err(|error| ApiError::sentence(&catalogue::PLUGIN_REFUSED, &error.reason()))?;
+    let origin = actor.app.vouch(&bytes, "upload", signature).map_err(refusal)?;
     let described = policy.description();
     let event = actor.event("install_policy", policy.digest());
     let told = json!({"summary": described.summary, "settings": described.settings}).to_string();
@@ -72,6 +81,7 @@ pub async fn install(actor: &Actor, bytes: Bytes) -> Result<ListedComponent, Api
         name: described.name.clone(),
         version: described.version.clone(),
         told,
+        signed_by: origin.signed_by,
         installed_by: actor.member().email.clone(),
         bytes,
     };
@@ -106,6 +116,7 @@ fn beside(policy: &PolicyComponent) -> ListedComponent {
         digest: policy.digest().to_owned(),
         summary: described.summary.clone(),
         settings: described.settings.clone(),
+        signed_by: None,
         installed: None,
         calls: Some(policy.calls()),
         error: None,
@@ -121,6 +132,7 @@ fn installed(row: PolicyComponentRow, calls: Option<(u64, u64)>) -> ListedCompon
         digest: row.digest,
         summary: told.get("summary").and_then(Value::as_str).unwrap_or_default().to_owned(),
         settings: told.get("settings").cloned().unwrap_or_default(),
+        signed_by: row.signed_by,
         installed: Some((row.installed_by, row.installed_at)),
         calls,
         error: None,

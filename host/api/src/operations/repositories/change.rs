@@ -1,6 +1,7 @@
 //! Changing a repository.
 
 use packhouse_config::repository_settings;
+use packhouse_runtime::Description;
 use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value};
 use url::Url;
@@ -11,7 +12,7 @@ use crate::fields::Field;
 use crate::operations::{Actor, loaded};
 
 /// What is to change, as it came; what is absent stays. What it may be depends on the repository's kind and format.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RepositoryChange {
     /// Settings that change; null takes one back to its default.
     pub settings: Field,
@@ -41,7 +42,7 @@ pub async fn change(actor: &Actor, id: &str, change: &RepositoryChange) -> Resul
 
 /// Whether a proxy would show its credentials to another server than before, or by another way: where the address has another scheme,
 /// host or port, where requests leave by another proxy, and where others may vouch for the server.
-fn leads_elsewhere(before: &RepositoryRow, after: &RepositoryRow) -> bool {
+pub fn leads_elsewhere(before: &RepositoryRow, after: &RepositoryRow) -> bool {
     let origin = |row: &RepositoryRow| {
         row.upstream.as_deref().and_then(|url| Url::parse(url).ok()).map(|url| url.origin())
     };
@@ -54,11 +55,23 @@ fn leads_elsewhere(before: &RepositoryRow, after: &RepositoryRow) -> bool {
 
 async fn apply(
     actor: &Actor,
-    mut row: RepositoryRow,
+    row: RepositoryRow,
     change: &RepositoryChange,
 ) -> Result<RepositoryRow, ApiError> {
     let plugin = loaded::plugin_of(&actor.app, &row)?;
-    let description = plugin.as_ref().map(|plugin| plugin.description());
+    let changed = judge(row, change, plugin.as_ref().map(|plugin| plugin.description()))?;
+    if change.members.is_some() {
+        rules::members_exist(actor, &changed.members, &changed.format).await?;
+    }
+    Ok(changed)
+}
+
+/// The repository with these changes, as far as they alone show whether they may be: the caller looks whether members are there.
+pub fn judge(
+    mut row: RepositoryRow,
+    change: &RepositoryChange,
+    description: Option<&Description>,
+) -> Result<RepositoryRow, ApiError> {
     let (changed, public) = rules::settings(&change.settings, description)?;
     row.settings = Value::Object(repository_settings::merge(&row.settings, changed)).to_string().into();
     row.public = public.unwrap_or(row.public);
@@ -66,7 +79,6 @@ async fn apply(
         row.upstream = rules::upstream(&change.upstream, &row.kind)?;
     }
     if let Some(members) = rules::members(&change.members, &row.kind)? {
-        rules::members_exist(actor, &members, &row.format).await?;
         row.members = members;
     }
     Ok(row)

@@ -10,7 +10,7 @@ use packhouse_wire::catalogue;
 
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
-pub use change::{RepositoryChange, change};
+pub use change::{RepositoryChange, change, judge as judge_change, leads_elsewhere};
 pub use rules::PROXY;
 
 /// A repository of others.

@@ -26,7 +26,9 @@ pub(crate) fn upstream(field: &Field, kind: &str) -> Result<Option<String>, ApiE
     let given = field.as_ref().filter(|value| !value.is_null());
     let Some(value) = given else {
         return match kind {
-            PROXY => Err(wrong("A proxy repository wants `upstream` with its `url`.")),
+            PROXY => Err(wrong(
+                "A proxy repository needs an upstream: give `upstream`, as `{\"url\": \"https://…\"}`.",
+            )),
             _ => Ok(None),
         };
     };
@@ -37,22 +39,24 @@ pub(crate) fn upstream(field: &Field, kind: &str) -> Result<Option<String>, ApiE
         Value::Object(members) if members.len() == 1 => members.get("url").and_then(Value::as_str),
         _ => None,
     };
-    let url = url.ok_or_else(|| wrong("`upstream` is an object with `url` alone."))?;
+    let url =
+        url.ok_or_else(|| wrong("The field `upstream` must be an object with the field `url` alone."))?;
     address(url).map(Some).map_err(wrong)
 }
 
 fn address(text: &str) -> Result<String, &'static str> {
-    let url = Url::parse(text).map_err(|_| "The upstream's `url` is no address.")?;
+    let url = Url::parse(text)
+        .map_err(|_| "The upstream's address is not one, as `https://registry.example.com/` is.")?;
     match () {
         () if !matches!(url.scheme(), "http" | "https") => {
-            Err("The upstream's `url` is neither http nor https.")
+            Err("The upstream's address is neither http nor https.")
         }
-        () if url.host().is_none() => Err("The upstream's `url` has no host."),
+        () if url.host().is_none() => Err("The upstream's address has no host."),
         () if !url.username().is_empty() || url.password().is_some() => {
-            Err("The upstream's `url` must not hold a credential.")
+            Err("The upstream's address must not hold a credential.")
         }
         () if url.query().is_some() || url.fragment().is_some() => {
-            Err("The upstream's `url` must not have a query or a fragment.")
+            Err("The upstream's address must not have a query or a fragment.")
         }
         () => Ok(url.into()),
     }

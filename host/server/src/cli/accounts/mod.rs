@@ -19,6 +19,7 @@ use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow, Re
 use serde_json::Value;
 
 use super::{SettingFlags, print, settings};
+use packhouse_api::error::ApiError;
 use packhouse_config::Config;
 use packhouse_identity::{self as identity, Secret, random_password};
 
@@ -33,6 +34,26 @@ pub(super) struct Common {
     json: bool,
     #[command(flatten)]
     settings: SettingFlags,
+}
+
+/// Fields of the API's bodies, and the flags in which a command line says the same.
+const FLAGS: [(&str, &str); 10] = [
+    ("`format`", "--format"),
+    ("`kind`", "--kind"),
+    ("`upstream`", "--upstream"),
+    ("`members`", "--member"),
+    ("`public`", "--public"),
+    ("`settings`", "SETTING=VALUE"),
+    ("`name`", "--name"),
+    ("`scope`", "--scope"),
+    ("`expires_at`", "--expires-in"),
+    ("`backing`", "--service-key"),
+];
+
+/// What the API objects, in words of the command line.
+fn in_flags(error: ApiError) -> anyhow::Error {
+    let ApiError::Refused { message, .. } = error else { return error.for_command() };
+    anyhow::Error::msg(FLAGS.iter().fold(message, |message, (field, flag)| message.replace(field, flag)))
 }
 
 /// Where they work.
@@ -123,6 +144,10 @@ pub(super) const ACTOR: &str = "command line";
 pub(super) enum Shown {
     One(Value),
     List(Vec<Value>),
+    /// A list under the names of its columns.
+    Table(Vec<Value>),
+    /// One thing, with a line for each of its fields.
+    Fields(Value),
 }
 
 /// JSON, or a line for each thing with its columns parted by tabs.
@@ -132,11 +157,23 @@ fn render(json: bool, columns: &[&str], items: Shown) -> String {
         cells.join("\t")
     };
     match (json, items) {
-        (true, Shown::One(item)) => item.to_string(),
-        (true, Shown::List(items)) => Value::Array(items).to_string(),
+        (true, Shown::One(item) | Shown::Fields(item)) => item.to_string(),
+        (true, Shown::List(items) | Shown::Table(items)) => Value::Array(items).to_string(),
         (false, Shown::One(item)) => line(&item),
         (false, Shown::List(items)) => items.iter().map(line).collect::<Vec<_>>().join("\n"),
+        (false, Shown::Table(items)) => {
+            let header = columns.join("\t").to_uppercase();
+            std::iter::once(header).chain(items.iter().map(line)).collect::<Vec<_>>().join("\n")
+        }
+        (false, Shown::Fields(item)) => fields("", &item).join("\n"),
     }
+}
+
+/// A line for each field; those of objects within stand under the name of the object.
+fn fields(prefix: &str, item: &Value) -> Vec<String> {
+    let Value::Object(members) = item else { return vec![format!("{prefix}\t{}", cell(item))] };
+    let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+    members.iter().flat_map(|(name, value)| fields(&below(name), value)).collect()
 }
 
 fn cell(value: &Value) -> String {
@@ -184,6 +221,10 @@ mod tests {
         let items =
             || Shown::List(vec![json!({"b": ["x", "y"], "a": null, "c": 1}), json!({"a": "z", "b": []})]);
         assert_eq!(render(false, &["a", "b"], items()), "-\tx,y\nz\t");
+        let table = || Shown::Table(vec![json!({"a": "z", "b": 1})]);
+        assert_eq!(render(false, &["a", "b"], table()), "A\tB\nz\t1");
+        let one = Shown::Fields(json!({"a": "z", "b": {"c": null}}));
+        assert_eq!(render(false, &[], one), "a\tz\nb.c\t-");
         let json: Value = serde_json::from_str(&render(true, &["a"], items())).unwrap();
         assert_eq!(json[0]["c"], 1);
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::repo::formats;
-use super::{Common, Desk, Shown, with};
+use super::{Common, Desk, Shown, in_flags, with};
 use packhouse_api::operations::tokens::TokenRequest;
 use packhouse_api::tokens;
 use packhouse_identity::access::State;
@@ -67,7 +67,7 @@ pub(in crate::cli) struct New {
     #[arg(long, value_delimiter = ',', default_value = "read")]
     scope: Vec<String>,
     /// The repositories it reaches, by name
-    #[arg(long = "repository", value_name = "NAME", required = true)]
+    #[arg(long = "repository", value_name = "NAME", value_delimiter = ',', required = true)]
     repositories: Vec<String>,
     /// Its format
     #[arg(long, default_value = "generic")]
@@ -75,10 +75,10 @@ pub(in crate::cli) struct New {
     /// A service key, of the organization (org) or of its one repository (repo)
     #[arg(long, value_name = "BACKING")]
     service_key: Option<String>,
-    /// In how many days it expires
+    /// In how many days it expires; a service key lives 90 days at most
     #[arg(long, value_name = "DAYS", value_parser = days, conflicts_with = "never", required_unless_present = "never")]
     expires_in: Option<u32>,
-    /// It never expires
+    /// It never expires; not for a service key
     #[arg(long)]
     never: bool,
 }
@@ -142,7 +142,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     };
     let own: Vec<String> =
         described.into_iter().filter(|format| format.own_tokens).map(|format| format.format).collect();
-    let request: TokenRequest = tokens::from_json(body, &own, now).map_err(|error| error.for_command())?;
+    let request: TokenRequest = tokens::from_json(body, &own, now).map_err(in_flags)?;
     let Minted { secret, sha256 } = identity::mint();
     let event = desk.event(&organization, "create_token", &request.name);
     let row = desk.store.create_token(organization.id, request.token(sha256, &member, ids), event).await?;

@@ -11,19 +11,19 @@ pub(super) fn describe(found: &Inspection) -> String {
         ("version", description.version.clone()),
         ("kinds", description.kinds.join(", ")),
         ("imports", list(&found.imports)),
-        ("offers", list(&found.abilities)),
+        ("optional interfaces", list(&found.abilities)),
         ("memory", memory(found)),
-        ("needs", list(&needs(found))),
-        ("claims", list(&claims)),
-        ("settings", list(&settings(found))),
+        ("server settings", list(&needs(found))),
+        ("paths at the root", list(&claims)),
+        ("repository settings", list(&settings(found))),
         ("clients", list(&clients(found))),
     ];
-    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("\n{name:8} {value}")).collect();
+    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("\n{name:20} {value}")).collect();
     format!("{} is a plugin for this server{}", found.file.display(), lines.concat())
 }
 
 fn list(items: &[String]) -> String {
-    if items.is_empty() { "nothing".to_owned() } else { items.join(", ") }
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
 fn memory(found: &Inspection) -> String {

@@ -3,8 +3,9 @@
 //! the plugin said.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -39,7 +40,8 @@ pub(super) async fn dev(
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let requests = HashMap::new();
     let mut bench = Bench { folder, home, listen: [packages, api], served: None, requests };
-    let mut seen = newest(&bench.folder);
+    let watched = Watched::new(&bench);
+    let mut seen = watched.newest(&bench.folder);
     let mut inner = bench.start().await.map(Some)?;
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -54,7 +56,7 @@ pub(super) async fn dev(
                 }
             },
             _ = look.tick() => {
-                let now = newest(&bench.folder);
+                let now = watched.newest(&bench.folder);
                 if now != seen {
                     seen = now;
                     bench.start_anew(&mut inner).await?;
@@ -93,6 +95,8 @@ struct Known {
     intent: Option<String>,
     /// What it did with records, in that order: as `read` and a key.
     records: Vec<(String, String)>,
+    /// The code with which it was refused.
+    refusal: Option<String>,
 }
 
 /// Keys of a kind that are told of one request; of the rest, how many.
@@ -109,10 +113,12 @@ impl Known {
         }
     }
 
-    /// As `  read a, b` and `  wrote c`, each on a line; nothing where there is nothing to tell.
-    fn told(&self) -> String {
+    /// As `  read a, b` and `  wrote c`, each on a line, and the code of a refusal; nothing where there is nothing to tell. A request that
+    /// `failed` has changed nothing.
+    fn told(&self, failed: bool) -> String {
         let mut text = String::new();
-        for done in ["read", "scanned", "listed", "wrote", "removed"] {
+        let told = ["read", "scanned", "listed", "wrote", "removed"];
+        for done in told.into_iter().take(if failed { 3 } else { 5 }) {
             let mut keys = self.records.iter().filter(|(what, _)| what == done).map(|(_, key)| key.as_str());
             let told: Vec<&str> = keys.by_ref().take(KEYS_TOLD).collect();
             if told.is_empty() {
@@ -123,6 +129,9 @@ impl Known {
                 0 => {}
                 more => text += &format!(" and {more} more"),
             }
+        }
+        if let Some(code) = &self.refusal {
+            text += &format!("\n    {code}");
         }
         text
     }
@@ -209,13 +218,17 @@ impl Bench {
                 self.requests.entry(id).or_default().note(line.text("done"), line.text("key"));
                 Ok(())
             }
-            "packhouse::refusal" => print(&format!("  {}", line.text("code"))),
+            "packhouse::refusal" => {
+                self.requests.entry(id).or_default().refusal = Some(line.text("code").to_owned());
+                Ok(())
+            }
             "packhouse::access" => {
                 let known = self.requests.remove(&id).unwrap_or_default();
                 let intent = known.intent.as_deref().unwrap_or("-");
                 let ms = line.field("ms").as_f64().unwrap_or_default();
                 let (method, path) = (line.text("method"), line.text("path"));
-                let (status, records) = (line.field("status"), known.told());
+                let status = line.field("status");
+                let records = known.told(status.as_u64().is_none_or(|status| status >= 400));
                 print(&format!("{method} {path} {status} ({intent}) {ms:.1} ms{records}"))
             }
             _ if line.is_worth_reading() => print(&format!("  {}", line.for_people())),
@@ -229,23 +242,80 @@ fn made_at(found: &Inspection) -> Option<SystemTime> {
     std::fs::metadata(&found.file).and_then(|file| file.modified()).ok()
 }
 
-/// When something of the project was last written, and how much there is.
-fn newest(folder: &Path) -> (SystemTime, usize) {
-    let mut newest = (SystemTime::UNIX_EPOCH, 0);
-    let Ok(entries) = std::fs::read_dir(folder) else { return newest };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') || MADE.contains(&&*name) {
-            continue;
-        }
-        let Ok(found) = entry.metadata() else { continue };
-        let below = if found.is_dir() {
-            self::newest(&entry.path())
-        } else {
-            (found.modified().unwrap_or(newest.0), 1)
-        };
-        newest = (newest.0.max(below.0), newest.1 + below.1);
+/// What of a project's folder is not the author's work.
+struct Watched {
+    /// Where the server keeps its data.
+    home: Option<PathBuf>,
+    /// Device and number of the files to which this program writes what it says.
+    output: Vec<(u64, u64)>,
+}
+
+impl Watched {
+    fn new(bench: &Bench) -> Watched {
+        let output = ["/proc/self/fd/1", "/proc/self/fd/2"].iter();
+        let output = output.filter_map(|path| std::fs::metadata(path).ok()).map(|file| number(&file));
+        Watched { home: bench.home.canonicalize().ok(), output: output.collect() }
     }
-    newest
+
+    /// When something of the project was last written, and how much there is.
+    fn newest(&self, folder: &Path) -> (SystemTime, usize) {
+        let mut newest = (SystemTime::UNIX_EPOCH, 0);
+        let Ok(entries) = std::fs::read_dir(folder) else { return newest };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let Ok(found) = entry.metadata() else { continue };
+            if name.starts_with('.') || MADE.contains(&&*name) || self.is_own(&entry.path(), &found) {
+                continue;
+            }
+            let below = if found.is_dir() {
+                self.newest(&entry.path())
+            } else {
+                (found.modified().unwrap_or(newest.0), 1)
+            };
+            newest = (newest.0.max(below.0), newest.1 + below.1);
+        }
+        newest
+    }
+
+    /// Whether this program writes it.
+    fn is_own(&self, path: &Path, found: &Metadata) -> bool {
+        if found.is_dir() {
+            return self.home.is_some() && path.canonicalize().ok() == self.home;
+        }
+        self.output.contains(&number(found))
+    }
+}
+
+fn number(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_failed_wrote_nothing_and_its_code_comes_last() {
+        let mut known = Known { refusal: Some("not_found".to_owned()), ..Known::default() };
+        known.note("removed", "file/a");
+        known.note("read", "file/a");
+        assert_eq!(known.told(true), "\n    read file/a\n    not_found");
+        known.refusal = None;
+        assert_eq!(known.told(false), "\n    read file/a\n    removed file/a");
+    }
+
+    #[test]
+    fn what_the_program_writes_itself_is_no_work_of_the_author() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lib.rs", "dev.log"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("kept")).unwrap();
+        std::fs::write(folder.path().join("kept/packhouse.db"), "x").unwrap();
+        let log = std::fs::metadata(folder.path().join("dev.log")).unwrap();
+        let home = folder.path().join("kept").canonicalize().ok();
+        let watched = Watched { home, output: vec![number(&log)] };
+        assert_eq!(watched.newest(folder.path()).1, 1);
+    }
 }

@@ -48,6 +48,16 @@ pub(crate) enum PluginsCommand {
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
+    /// Compile the plugins of the folder for a package, whose servers then compile nothing at their first start.
+    #[command(hide = true)]
+    Precompile {
+        /// The folder that the package has beside its `plugins`, as `compiled`.
+        #[arg(long, value_name = "FOLDER")]
+        into: PathBuf,
+        /// The plugins [default: `plugins` beside the program]
+        #[arg(long, value_name = "DIR")]
+        plugins: Option<PathBuf>,
+    },
     /// Write down what every format runs, for `plugins install --locked` on another server.
     Lock {
         /// The file [default: standard output]
@@ -141,6 +151,7 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::Install(asked) => lifecycle::install(asked).await,
         PluginsCommand::Publish(asked) => distribution::publish(asked).await,
         PluginsCommand::Compile { settings } => compile(*settings).await,
+        PluginsCommand::Precompile { into, plugins } => precompile(into, plugins).await,
         PluginsCommand::Lock { out, settings } => locked::lock(out, *settings).await,
         PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
         PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
@@ -195,6 +206,19 @@ async fn compile(flags: SettingFlags) -> anyhow::Result<()> {
         store.close().await;
     }
     ensure!(refused.is_empty(), "not compiled: {}", refused.join("; "));
+    Ok(())
+}
+
+async fn precompile(into: PathBuf, plugins: Option<PathBuf>) -> anyhow::Result<()> {
+    let plugins = match plugins {
+        Some(plugins) => plugins,
+        None => program()?.with_file_name("plugins"),
+    };
+    let done = tokio::task::spawn_blocking(move || packhouse_runtime::precompile(&plugins, &into)).await??;
+    for one in done {
+        let word = if one.compiled { "compiled" } else { "kept" };
+        print(&format!("{}\t{}\t{word}", one.file.display(), one.digest))?;
+    }
     Ok(())
 }
 
