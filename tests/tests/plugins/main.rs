@@ -17,3 +17,4 @@ mod policies;
 mod recordings;
 mod sandbox_http;
 mod trials;
+mod trusted_components;

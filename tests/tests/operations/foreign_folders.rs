@@ -1,13 +1,5 @@
 //! Compiled code is run only where no other account can have written it: every command over a data folder of another account, and
 //! the code that packages bring.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};

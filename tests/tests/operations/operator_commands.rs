@@ -1,12 +1,4 @@
 //! Commands that operators type every day: repositories in words of the command line, and what a setting does that is gone.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use std::process::{Command, Stdio};
 

@@ -1,12 +1,4 @@
 //! Where keys are trusted, no component runs that none of them signed: not as a trial, not by a pin, and not as a policy.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use std::path::{Path, PathBuf};
 

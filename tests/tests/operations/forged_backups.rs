@@ -1,12 +1,4 @@
 //! Whoever can write to a place of backups cannot have a forged one restored: kinds of keys, MACs and signatures, from outside.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
