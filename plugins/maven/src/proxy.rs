@@ -189,9 +189,9 @@ fn is_page(headers: &[(String, String)], path: &str) -> bool {
     header(headers, "content-type").is_some_and(html) && !path.ends_with(".html") && !path.ends_with(".htm")
 }
 
-/// 502 for an upstream that does not let this server read.
+/// 502 for a status by which an upstream says nothing of what it has.
 fn refused(status: u16, path: &str) -> Failure {
-    Failure::from(Error::Unavailable(format!("the upstream answered with status {status} for {path}")))
+    Failure::unusable_upstream(format!("the upstream answered with status {status}, for {path}"))
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -114,6 +114,11 @@ impl Host for CallHost {
         Box::new(MemoryFetch::new(self.rights.host.clone(), method, target))
     }
 
+    fn leave_out(&self, proxy: &dyn HostRepository, reason: &str) {
+        self.rights.note_more();
+        self.rights.host.borrow_mut().left_out.push((proxy.name(), reason.to_owned()));
+    }
+
     fn finish_login(&self, id: &str) -> Result<LoginState, Error> {
         self.rights.note_more();
         let mut state = self.rights.host.borrow_mut();
