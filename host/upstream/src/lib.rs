@@ -168,9 +168,9 @@ impl Upstreams {
         outcome: CallOutcome,
         reason: Option<&str>,
     ) -> Option<Arc<UpstreamSession>> {
-        let SessionOutcome { used, failed, mut left_out, refused, saturated } = session.end();
-        for (repository, refusal) in refused {
-            self.note_health(repository, HealthState::Refused, &refusal);
+        let SessionOutcome { used, failed, mut left_out, troubles, saturated } = session.end();
+        for (repository, (state, detail)) in troubles {
+            self.note_health(repository, state, &detail);
         }
         let missed = |it: &SaturatedUpstream| left_out.contains_key(&it.repository);
         if let Some(saturated) = saturated.filter(|it| outcome != CallOutcome::Succeeded || missed(it)) {

@@ -46,7 +46,7 @@ impl ProxyReply {
                 Err(UpstreamError::TooManyWaiting) => {}
                 Err(error) => {
                     counts.count(CacheOutcome::Error);
-                    runs.session.note_failure(runs.plan.repository, error);
+                    runs.session.note_failure(&runs.plan, error);
                     let (repository, path) = (&*runs.plan.repository_name, runs.plan.path());
                     tracing::warn!(repository, path, %error, "an upstream gave no answer");
                 }

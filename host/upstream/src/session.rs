@@ -15,6 +15,7 @@ use super::cache_key::CacheKey;
 use super::client::UpstreamClient;
 use super::error::{UpstreamError, whole_seconds};
 use super::fetched::FetchedResponse;
+use super::health::HealthState;
 use super::plan::FetchPlan;
 use super::sync::lock;
 use super::unverified::UnverifiedResponse;
@@ -63,8 +64,8 @@ struct State {
     failed: HashSet<RepositoryId>,
     /// The proxies that the plugin left out of its answer, and why.
     left_out: HashMap<RepositoryId, String>,
-    /// The repositories whose upstream was asked, refused, and has answered no request since with what it has.
-    refused: HashMap<RepositoryId, Arc<str>>,
+    /// The repositories whose upstream was asked, refused or failed, and has answered no request since with what it has.
+    troubles: HashMap<RepositoryId, Trouble>,
     saturated: Option<SaturatedUpstream>,
     permits: Vec<WaitPermit>,
 }
@@ -75,6 +76,9 @@ pub(crate) struct SaturatedUpstream {
     pub client: Arc<UpstreamClient>,
 }
 
+/// A bad state of an upstream, and what happened in words.
+pub(crate) type Trouble = (HealthState, String);
+
 /// What a session has to report at its end.
 pub(crate) struct SessionOutcome {
     pub used: Vec<UsedResponse>,
@@ -82,8 +86,8 @@ pub(crate) struct SessionOutcome {
     pub failed: HashSet<RepositoryId>,
     /// The proxies that the plugin left out of its answer, and why.
     pub left_out: HashMap<RepositoryId, String>,
-    /// The repositories whose upstream was asked, refused, and has answered no request since with what it has.
-    pub refused: HashMap<RepositoryId, Arc<str>>,
+    /// The repositories whose upstream was asked, refused or failed, and has answered no request since with what it has.
+    pub troubles: HashMap<RepositoryId, Trouble>,
     pub saturated: Option<SaturatedUpstream>,
 }
 
@@ -207,8 +211,15 @@ impl UpstreamSession {
     }
 
     /// Notes that an upstream gave no response.
-    pub(crate) fn note_failure(&self, repository: RepositoryId, error: &UpstreamError) {
-        lock(&self.state).failed.insert(repository);
+    pub(crate) fn note_failure(&self, plan: &FetchPlan, error: &UpstreamError) {
+        let repository = plan.repository;
+        let mut state = lock(&self.state);
+        state.failed.insert(repository);
+        if error.is_failure() {
+            let trouble = (HealthState::Unreachable, format!("{error}, for {}", plan.path()));
+            state.troubles.insert(repository, trouble);
+        }
+        drop(state);
         if let UpstreamError::Throttled(wait) = error {
             let report = UpstreamReport::Throttled(wait.map(whole_seconds));
             lock(&self.reports).insert(repository, report);
@@ -223,12 +234,13 @@ impl UpstreamSession {
             Some(refusal) => {
                 reports.insert(repository, UpstreamReport::Refused(Arc::clone(refusal)));
                 if is_new {
-                    lock(&self.state).refused.insert(repository, Arc::clone(refusal));
+                    let trouble = (HealthState::Refused, refusal.to_string());
+                    lock(&self.state).troubles.insert(repository, trouble);
                 }
             }
             None if fetched.status < 400 => {
                 reports.remove(&repository);
-                lock(&self.state).refused.remove(&repository);
+                lock(&self.state).troubles.remove(&repository);
             }
             None => {}
         }
@@ -251,8 +263,8 @@ impl UpstreamSession {
 
     /// Ends the session and gives its permits back.
     pub(crate) fn end(&self) -> SessionOutcome {
-        let State { used, failed, left_out, refused, saturated, .. } =
+        let State { used, failed, left_out, troubles, saturated, .. } =
             std::mem::take(&mut *lock(&self.state));
-        SessionOutcome { used, failed, left_out, refused, saturated }
+        SessionOutcome { used, failed, left_out, troubles, saturated }
     }
 }

@@ -6,7 +6,6 @@ use crate::name::Name;
 use crate::packument::{Rendering, Summary};
 use crate::pieces::MANY;
 use crate::readme::Readme;
-use crate::records::missing_version;
 use crate::upstream_packument::{self, Packument, UpstreamVersion};
 use crate::upstream_pieces::UpstreamPieces;
 use crate::version::highest;
@@ -230,8 +229,7 @@ pub(crate) fn tarball(
         }
         other => other.into(),
     })?;
-    let blob = found(reply)?.ok_or_else(|| missing_version(name, number))?;
-    Ok(Some(Response::blob(blob).immutable()))
+    Ok(found(reply)?.map(|blob| Response::blob(blob).immutable()))
 }
 
 /// The strongest digest that is said.

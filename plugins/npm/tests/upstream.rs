@@ -145,6 +145,13 @@ fn what_an_upstream_does_not_have_or_cannot_say_is_told_apart() {
     ] {
         mount.get(&format!("/{name}")).send().expect(status);
     }
+    for status in [401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", "none", status, &[], b"{}");
+        mount.get("/none").send().expect(404);
+        // A tarball that is refused is left to the next member of a group.
+        host.answer_upstream("GET", &tarball_address("1.1.0"), status, &[], b"");
+        mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
+    }
 }
 
 #[test]
