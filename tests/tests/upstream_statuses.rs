@@ -41,7 +41,12 @@ const FORMATS: [Format; 10] = [
         offer: offer_python,
     },
     Format { name: "docker", package: "lib/manifests/1", file: "", offer: offer_image },
-    Format { name: "cargo", package: "3/l/lib", file: "api/v1/crates/lib/1.0.0/download", offer: offer_crate },
+    Format {
+        name: "cargo",
+        package: "3/l/lib",
+        file: "api/v1/crates/lib/1.0.0/download",
+        offer: offer_crate,
+    },
     Format {
         name: "go",
         package: "example.com/lib/@v/list",
@@ -51,7 +56,12 @@ const FORMATS: [Format; 10] = [
     Format { name: "helm", package: "index.yaml", file: "charts/lib-1.0.0.tgz", offer: offer_chart },
     Format { name: "rubygems", package: "info/lib", file: "gems/lib-1.0.0.gem", offer: offer_gem },
     Format { name: "generic", package: "a/lib.bin", file: "a/lib.bin", offer: offer_generic },
-    Format { name: "composer", package: "p2/acme/lib.json", file: "dists/acme/lib/1.0.zip", offer: offer_php },
+    Format {
+        name: "composer",
+        package: "p2/acme/lib.json",
+        file: "dists/acme/lib/1.0.zip",
+        offer: offer_php,
+    },
 ];
 
 fn offer_maven(upstream: &Upstream) -> [String; 2] {
@@ -249,15 +259,15 @@ fn an_upstreams_status_means_the_same_in_every_format() {
 fn a_name_that_only_a_failing_member_might_have_is_its_failure() {
     let depot = Depot::start();
     for (status, seen) in [(404, 404), (403, 404), (500, 502), (429, 429)] {
-        for format in FORMATS.iter().filter(|format| matches!(format.name, "maven" | "npm" | "go" | "generic")) {
+        for format in
+            FORMATS.iter().filter(|format| matches!(format.name, "maven" | "npm" | "go" | "generic"))
+        {
             let (bad, empty) = (Upstream::start(), Upstream::start());
             let targets = (format.offer)(&bad);
             targets.iter().for_each(|target| bad.on(target, Answer::new(status, "no")));
             let name = format!("{}-{status}", format.name);
-            let members =
-                [("bad", &bad), ("empty", &empty)].map(|(which, upstream)| {
-                    depot.proxy(&format!("{name}-{which}"), format.name, upstream)
-                });
+            let members = [("bad", &bad), ("empty", &empty)]
+                .map(|(which, upstream)| depot.proxy(&format!("{name}-{which}"), format.name, upstream));
             depot.group(&name, format.name, &members.each_ref().map(String::as_str));
             for path in format.paths(&name) {
                 let answer = depot.get(&path);
@@ -330,9 +340,13 @@ fn a_page_and_a_log_say_what_an_upstream_does() {
     depot.get(&format!("/repositories/mirror/{JAR}?token=secret")).expect(404);
     for page in ["/repositories/mirror", "/repositories/all"] {
         let text = owner.get(page).expect(200).text();
-        assert!(text.contains("refuses requests") && text.contains("status 403") && text.contains(JAR), "{text}");
+        assert!(
+            text.contains("refuses requests") && text.contains("status 403") && text.contains(JAR),
+            "{text}"
+        );
     }
-    upstream.on(&format!("/{METADATA}"), Answer::ok("<html>Sign in</html>").header("Content-Type", "text/html"));
+    upstream
+        .on(&format!("/{METADATA}"), Answer::ok("<html>Sign in</html>").header("Content-Type", "text/html"));
     let answer = depot.get(&format!("/repositories/mirror/{METADATA}")).expect(502);
     assert!(answer.text().contains(METADATA), "{}", answer.text());
     let text = owner.get("/repositories/mirror").expect(200).text();

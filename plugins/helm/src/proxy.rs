@@ -10,7 +10,7 @@ use crate::records::{self, Fetched};
 use crate::{FILE_LIMIT, name, upstream_index};
 use packhouse_sdk::address::below;
 use packhouse_sdk::{
-    Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
+    Blob, Context, Digest, Entry, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
     Repository, Response, Settings, Timestamp, Version,
 };
 

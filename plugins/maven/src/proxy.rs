@@ -8,8 +8,7 @@ use crate::checksum::Algorithm;
 use crate::layout::{FilePath, Item, Kind, METADATA, Target, join};
 use crate::{media, sums};
 use packhouse_sdk::{
-    Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
-    percent_encode,
+    Context, Digest, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response, percent_encode,
 };
 
 use signed::Judged;

@@ -25,7 +25,9 @@ pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> 
     for (repository, package) in sources {
         let added = match package {
             None => proxy::add(cx, repository, name, alone, rendering).map(|added| added.then_some(())),
-            Some(package) => hosted::add(repository, name, package, alone, rendering).map(Some),
+            Some(package) => {
+                hosted::add(repository, name, package, alone, rendering).map(Some).map_err(Failure::from)
+            }
         };
         found = found.or(left_out.unless_failed(repository, added)?);
     }

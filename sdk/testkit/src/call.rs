@@ -4,7 +4,9 @@ use crate::blob::{MemoryBlob, MemoryWriter};
 use crate::pieces::Noted;
 use crate::state::{Bytes, LogLine, RepositoryState, Shared};
 use crate::upstream::MemoryFetch;
-use packhouse_sdk::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter, Pairs};
+use packhouse_sdk::host::{
+    Host, HostBlob, HostFetch, HostPart, HostRepository, HostRequest, HostWriter, Pairs,
+};
 use packhouse_sdk::{Action, Digest, Error, LoginState, Token};
 use std::cell::RefCell;
 use std::rc::Rc;
