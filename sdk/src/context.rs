@@ -61,8 +61,8 @@ impl Context {
         Ok(self.sources()?.into_iter().filter(|source| source.is_proxy()).collect())
     }
 
-    /// What the first of the [`sources`](Self::sources) answers that has it. A source whose upstream fails (502) is left out; its
-    /// failure stands if no other source has it.
+    /// What the first of the [`sources`](Self::sources) answers that has it. A source whose
+    /// upstream fails (502) is left out; its failure stands if no other source has it.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -79,8 +79,8 @@ impl Context {
         left_out.or_failure(None)
     }
 
-    /// What all [`sources`](Self::sources) answer that have it. A source whose upstream fails (502) is left out; its failure stands if
-    /// no other source has it.
+    /// What all [`sources`](Self::sources) answer that have it. A source whose upstream fails (502)
+    /// is left out; its failure stands if no other source has it.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -95,7 +95,8 @@ impl Context {
         Ok(left_out.or_failure(Some(found).filter(|found| !found.is_empty()))?.unwrap_or_default())
     }
 
-    /// For an answer that is put together of several sources, which does without those whose upstream fails.
+    /// For an answer that is put together of several sources, which does without those whose
+    /// upstream fails.
     pub fn left_out(&self) -> LeftOut<'_> {
         LeftOut { cx: self, failure: None }
     }
@@ -149,8 +150,8 @@ pub struct LeftOut<'a> {
 }
 
 impl LeftOut<'_> {
-    /// What a source answers; none where its upstream fails (502), which is told to the host. In a target that is no group every
-    /// failure stands at once.
+    /// What a source answers; none where its upstream fails (502), which is told to the host. In a
+    /// target that is no group every failure stands at once.
     ///
     /// # Errors
     /// Every other failure.

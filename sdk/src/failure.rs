@@ -76,8 +76,9 @@ impl Failure {
         Self::new(413, "file_too_large", message)
     }
 
-    /// 502 `upstream_unavailable`: an upstream gives no answer, or none that can be used. `why` says what happened, at which address,
-    /// as in `status 500 for simple/six/`. It holds no query, which may be a secret.
+    /// 502 `upstream_unavailable`: an upstream gives no answer, or none that can be used. `why`
+    /// says what happened, at which address, as in `status 500 for simple/six/`. It holds no query,
+    /// which may be a secret.
     pub fn unusable_upstream(why: impl std::fmt::Display) -> Self {
         Self::new(
             502,
@@ -121,8 +122,9 @@ impl Failure {
     }
 }
 
-/// What a handler did not foresee: 500, but for an upstream that gives no usable answer (502 `upstream_unavailable`, in the host's
-/// words) and bytes over a limit (413). Of the others the host's words go to the log alone.
+/// What a handler did not foresee: 500, but for an upstream that gives no usable answer (502
+/// `upstream_unavailable`, in the host's words) and bytes over a limit (413). Of the others the
+/// host's words go to the log alone.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let failure = match &error {

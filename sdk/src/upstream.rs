@@ -80,7 +80,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The upstream's status. Of a `GET` or `HEAD`, an upstream that refuses to say what it has is a 404 here.
+    /// The upstream's status. Of a `GET` or `HEAD`, an upstream that refuses to say what it has is
+    /// a 404 here.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the upstream cannot be reached and no copy is kept.
@@ -88,7 +89,8 @@ impl Reply {
         self.host.status()
     }
 
-    /// The answer itself where its status is 200; none where the upstream has nothing there (404, 410).
+    /// The answer itself where its status is 200; none where the upstream has nothing there (404,
+    /// 410).
     ///
     /// # Errors
     /// 502 with the status for any other, and as [`Reply::status`].

@@ -1,5 +1,6 @@
-//! What an upstream's status means, in every format: nothing there, a refusal, too many requests, or a failure. At a proxy, in a group
-//! with a member that has what the other does not give, in the health of the repository, and on its page.
+//! What an upstream's status means, in every format: nothing there, a refusal, too many requests,
+//! or a failure. At a proxy, in a group with a member that has what the other does not give, in the
+//! health of the repository, and on its page.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,7 +23,8 @@ use serde_json::{Value, json};
 /// Bytes of the one file that each upstream has.
 const FILE: &[u8] = b"the bytes of a file";
 
-/// A format's package and its file: where clients ask for them below a repository, and what an upstream has.
+/// A format's package and its file: where clients ask for them below a repository, and what an
+/// upstream has.
 struct Format {
     name: &'static str,
     package: &'static str,

@@ -38,7 +38,8 @@ const QUOTA_BYTES: &str = "quota_bytes";
 const TRASH_DAYS: &str = "trash_days";
 const DEFAULT_TRASH_DAYS: u64 = 7;
 
-/// For how many seconds an upstream may send nothing, or null for as long as the server's configuration says.
+/// For how many seconds an upstream may send nothing, or null for as long as the server's
+/// configuration says.
 const UPSTREAM_TIMEOUT: &str = "upstream_timeout_s";
 
 /// By which way a proxy's upstream is reached, and who may vouch for it.

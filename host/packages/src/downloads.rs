@@ -41,7 +41,8 @@ pub(crate) fn count(request: &RepositoryRequest<'_>, prepared: &PreparedResponse
     }
 }
 
-/// Counts a file that still arrives from an upstream once all of it is here: only then it is a file of a version.
+/// Counts a file that still arrives from an upstream once all of it is here: only then it is a file
+/// of a version.
 fn count_arriving(request: &RepositoryRequest<'_>, arriving: Arriving, what: Downloaded, of_version: bool) {
     let (store, now) = (request.app.store.clone(), request.now);
     tokio::spawn(async move {

@@ -1,4 +1,5 @@
-//! What an upstream did, in the refusal that the client gets: a plugin knows only that something is not there, or cannot be had.
+//! What an upstream did, in the refusal that the client gets: a plugin knows only that something is
+//! not there, or cannot be had.
 
 use http::HeaderValue;
 use http::header::RETRY_AFTER;
@@ -9,8 +10,8 @@ use packhouse_wire::catalogue;
 
 use crate::error_response::HttpError;
 
-/// The refusal of a call that failed. A 404 names the upstream that refused; a 502 is a 429 where an upstream limits the rate of
-/// requests.
+/// The refusal of a call that failed. A 404 names the upstream that refused; a 502 is a 429 where
+/// an upstream limits the rate of requests.
 pub(crate) fn explain(mut failure: Failure, reports: &[(RepositoryId, UpstreamReport)]) -> HttpError {
     match failure.status {
         404 => {

@@ -33,7 +33,8 @@ const TOKEN_BYTES: usize = 64 * 1024;
 pub(crate) enum CredentialProblem {
     /// The upstream or its token service refused them.
     Refused,
-    /// They were not shown: the token service is at this other origin, which was not named with them.
+    /// They were not shown: the token service is at this other origin, which was not named with
+    /// them.
     NotShown(String),
 }
 
@@ -56,7 +57,8 @@ pub(crate) struct AuthenticatedResponse {
     pub problem: Option<CredentialProblem>,
 }
 
-/// Sends a request to the upstream's own origin, and once more when it sends a challenge that can be answered.
+/// Sends a request to the upstream's own origin, and once more when it sends a challenge that can
+/// be answered.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,

@@ -8,7 +8,8 @@ const FAILURES: u32 = 5;
 /// For how long it is open at first, and at most. Each further failure doubles the time.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_mins(1);
-/// The longest `Retry-After` of an upstream that counts: of one that fails, and of one that limits its rate (status 429).
+/// The longest `Retry-After` of an upstream that counts: of one that fails, and of one that limits
+/// its rate (status 429).
 const LONGEST_ASKED: Duration = Duration::from_mins(10);
 const LONGEST_THROTTLED: Duration = Duration::from_hours(24);
 /// For how long all other requests go on failing while one finds out whether the upstream answers again.

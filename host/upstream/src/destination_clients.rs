@@ -1,4 +1,5 @@
-//! HTTP clients by where their requests go: each looks names up by the rule of its kind of destination.
+//! HTTP clients by where their requests go: each looks names up by the rule of its kind of
+//! destination.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,7 +9,8 @@ use reqwest::Client;
 use super::sync::lock;
 use super::upstream_egress::Destination;
 
-/// One client for each kind of destination, built when it is first needed. `E` is why one cannot be built.
+/// One client for each kind of destination, built when it is first needed. `E` is why one cannot be
+/// built.
 pub struct DestinationClients<E> {
     clients: Mutex<HashMap<Destination, Result<Client, E>>>,
 }

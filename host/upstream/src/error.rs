@@ -14,7 +14,8 @@ pub(crate) enum UpstreamError {
     /// The upstream answered with a failure: the status, and the time that it asks to wait.
     #[error("the upstream answered with status {0}")]
     Failing(u16, Option<Duration>),
-    /// The upstream answered with status 429, or did so before and is left alone: the time to wait, where it is known.
+    /// The upstream answered with status 429, or did so before and is left alone: the time to wait,
+    /// where it is known.
     #[error("the upstream answered with status 429 (too many requests){}", .0.map(wait_text).unwrap_or_default())]
     Throttled(Option<Duration>),
     /// The upstream is at an address to which no request may go, or leads to one.

@@ -1,10 +1,13 @@
-//! What a proxy's upstream does at present, as this server saw it last: it answers, it refuses, or it cannot be used.
+//! What a proxy's upstream does at present, as this server saw it last: it answers, it refuses, or
+//! it cannot be used.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use packhouse_store::now_ms;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use super::sync::lock;
 
 /// Whether an upstream answers.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
@@ -31,27 +34,38 @@ pub struct HealthView {
 }
 
 /// Keeps the health of one upstream.
-pub(crate) struct Health(Mutex<HealthView>);
+pub(crate) struct Health {
+    view: Mutex<HealthView>,
+    /// What is wrong with how the upstream is set up, though it may answer: told where nothing else is.
+    hint: OnceLock<String>,
+}
 
 impl Default for Health {
     fn default() -> Health {
-        Health(Mutex::new(HealthView { state: HealthState::Ok, since: now_ms(), detail: None }))
+        let view = HealthView { state: HealthState::Ok, since: now_ms(), detail: None };
+        Health { view: Mutex::new(view), hint: OnceLock::new() }
     }
 }
 
 impl Health {
     /// Notes what the upstream does now.
     pub(crate) fn note(&self, state: HealthState, detail: Option<String>) {
-        let mut view = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut view = lock(&self.view);
         if view.state != state {
             (view.state, view.since) = (state, now_ms());
         }
         view.detail = detail;
     }
 
+    /// Notes what is wrong with how the upstream is set up. It holds until that is changed.
+    pub(crate) fn note_hint(&self, hint: &str) {
+        self.hint.get_or_init(|| hint.to_owned());
+    }
+
     /// The health now.
     pub(crate) fn view(&self) -> HealthView {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let view = lock(&self.view).clone();
+        HealthView { detail: view.detail.or_else(|| self.hint.get().cloned()), ..view }
     }
 }
 
@@ -70,5 +84,8 @@ mod tests {
         assert_eq!(view.detail.as_deref(), Some("401 for b"));
         health.note(HealthState::Ok, None);
         assert_eq!((health.view().state, health.view().detail), (HealthState::Ok, None));
+        health.note_hint("not shown");
+        health.note(HealthState::Ok, None);
+        assert_eq!(health.view().detail.as_deref(), Some("not shown"));
     }
 }

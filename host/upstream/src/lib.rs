@@ -159,9 +159,9 @@ impl Upstreams {
         Ok(Box::new(ProxyReply::start(task, counts)))
     }
 
-    /// Ends the session of a call. The responses that it used are cached from now on if it succeeded, and discarded if it failed
-    /// because of them, or left their proxy out: `reason` is why it failed, in words. Returns the session of another try where that
-    /// may succeed.
+    /// Ends the session of a call. The responses that it used are cached from now on if it
+    /// succeeded, and discarded if it failed because of them, or left their proxy out: `reason` is
+    /// why it failed, in words. Returns the session of another try where that may succeed.
     pub async fn end(
         &self,
         session: &UpstreamSession,
@@ -277,7 +277,8 @@ impl Upstreams {
         lock(&self.clients).get(&repository).map(|known| known.counts.view()).unwrap_or_default()
     }
 
-    /// The health of a proxy's upstream, as this server saw it last. One that was not asked since it was set up so is well.
+    /// The health of a proxy's upstream, as this server saw it last. One that was not asked since
+    /// it was set up so is well.
     pub fn health(&self, repository: RepositoryId) -> HealthView {
         let clients = lock(&self.clients);
         let known = clients.get(&repository).filter(|known| known.connection != 0);
@@ -294,8 +295,8 @@ impl Upstreams {
         self.context.store.purge_cache(repository, prefix).await
     }
 
-    /// A repository's credentials or its upstream changed: its client and the tokens that it holds are not used again, and what the
-    /// upstream did not have or refused is asked for again.
+    /// A repository's credentials or its upstream changed: its client and the tokens that it holds
+    /// are not used again, and what the upstream did not have or refused is asked for again.
     pub fn forget(&self, repository: RepositoryId) {
         self.context.negatives.purge(repository, "");
         if let Some(known) = lock(&self.clients).get_mut(&repository) {

@@ -49,7 +49,8 @@ pub struct UpstreamSession {
 /// What an upstream did in a call, other than to answer.
 #[derive(Clone, Debug)]
 pub enum UpstreamReport {
-    /// It refused a request, and answered no other one with what it has: its status and the path, in words.
+    /// It refused a request, and answered no other one with what it has: its status and the path,
+    /// in words.
     Refused(Arc<str>),
     /// It limits the rate of requests: the seconds to wait, where they are known.
     Throttled(Option<u64>),
@@ -64,7 +65,8 @@ struct State {
     failed: HashSet<RepositoryId>,
     /// The proxies that the plugin left out of its answer, and why.
     left_out: HashMap<RepositoryId, String>,
-    /// The repositories whose upstream was asked, refused or failed, and has answered no request since with what it has.
+    /// The repositories whose upstream was asked, refused or failed, and has answered no request
+    /// since with what it has.
     troubles: HashMap<RepositoryId, Trouble>,
     saturated: Option<SaturatedUpstream>,
     permits: Vec<WaitPermit>,
@@ -86,7 +88,8 @@ pub(crate) struct SessionOutcome {
     pub failed: HashSet<RepositoryId>,
     /// The proxies that the plugin left out of its answer, and why.
     pub left_out: HashMap<RepositoryId, String>,
-    /// The repositories whose upstream was asked, refused or failed, and has answered no request since with what it has.
+    /// The repositories whose upstream was asked, refused or failed, and has answered no request
+    /// since with what it has.
     pub troubles: HashMap<RepositoryId, Trouble>,
     pub saturated: Option<SaturatedUpstream>,
 }
@@ -226,8 +229,8 @@ impl UpstreamSession {
         }
     }
 
-    /// Notes what an upstream answered. An upstream that refuses one address and has what is wanted at another refuses nothing.
-    /// `is_new`: the answer was not remembered.
+    /// Notes what an upstream answered. An upstream that refuses one address and has what is wanted
+    /// at another refuses nothing. `is_new`: the answer was not remembered.
     pub(crate) fn note_answer(&self, repository: RepositoryId, fetched: &FetchedResponse, is_new: bool) {
         let mut reports = lock(&self.reports);
         match &fetched.refusal {

@@ -17,7 +17,8 @@ use super::egress_policy::{EgressDenied, EgressPolicy, is_public};
 pub enum Destination {
     /// The upstream itself.
     Upstream,
-    /// Wherever an upstream of an allowed network may lead, at this port; none for a port that makes no difference.
+    /// Wherever an upstream of an allowed network may lead, at this port; none for a port that
+    /// makes no difference.
     AllowedNetwork(Option<u16>),
     /// Public addresses alone.
     Public,

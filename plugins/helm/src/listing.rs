@@ -7,8 +7,8 @@ use packhouse_sdk::{Context, Failure, Repository};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// All charts; of one version in two repositories the first stands. The newest version is first. None where no repository has an
-/// index.
+/// All charts; of one version in two repositories the first stands. The newest version is first.
+/// None where no repository has an index.
 pub(crate) fn all(cx: &Context) -> Result<Option<Listing>, Failure> {
     let found = cx.all(|repository| {
         if !repository.is_proxy() {

@@ -79,8 +79,9 @@ pub(crate) fn names(cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     document(request, out.finish()?)
 }
 
-/// Hands over each line of the proxies' `versions` with the gem's name, but for gems that are known already or must not come from an
-/// upstream. What one proxy has is not looked for in the next. 404 where no repository has an index.
+/// Hands over each line of the proxies' `versions` with the gem's name, but for gems that are known
+/// already or must not come from an upstream. What one proxy has is not looked for in the next. 404
+/// where no repository has an index.
 pub(crate) fn each_upstream_line(
     cx: &Context,
     known: &mut BTreeSet<String>,
@@ -100,7 +101,8 @@ pub(crate) fn each_upstream_line(
     left_out.or_failure(is_there.then_some(()))?.ok_or_else(missing)
 }
 
-/// Hands over the lines of one proxy. Returns the names that were new where they are `wanted`; none where it has no index.
+/// Hands over the lines of one proxy. Returns the names that were new where they are `wanted`; none
+/// where it has no index.
 fn upstream_lines(
     cx: &Context,
     proxy: &Repository,

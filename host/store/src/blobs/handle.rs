@@ -83,7 +83,8 @@ impl Blob {
         self.0.origin
     }
 
-    /// A new blob that has one handle, as read from this repository: it is a file of it, and not made for an answer.
+    /// A new blob that has one handle, as read from this repository: it is a file of it, and not
+    /// made for an answer.
     pub(crate) fn read_in(mut self, repository: RepositoryId) -> Blob {
         if let Some(bytes) = Arc::get_mut(&mut self.0) {
             bytes.origin = Some(repository);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use packhouse_store::{Blob, CachedAnswer, ShownFile, StoreError, now_ms};
 
+use super::super::authentication::CredentialProblem;
 use super::super::circuit_breaker::{Pause, UpstreamFailure};
 use super::super::client::UpstreamClient;
 use super::super::context::FetchContext;
@@ -36,6 +37,9 @@ impl Fetcher {
     pub(super) fn note_answer(&self, redirected: &Redirected) {
         self.client.breaker.succeeded();
         let problem = redirected.problem.as_ref().map(ToString::to_string);
+        if let (Some(CredentialProblem::NotShown(_)), Some(problem)) = (&redirected.problem, &problem) {
+            self.client.health.note_hint(problem);
+        }
         match self.refusal(redirected) {
             Some(refusal) => {
                 tracing::warn!(
@@ -47,11 +51,12 @@ impl Fetcher {
                 );
                 self.client.health.note(HealthState::Refused, Some(refusal));
             }
-            None => self.client.health.note(HealthState::Ok, problem),
+            None => self.client.health.note(HealthState::Ok, None),
         }
     }
 
-    /// Notes an error for the circuit breaker and the upstream's health where it says something about the upstream.
+    /// Notes an error for the circuit breaker and the upstream's health where it says something
+    /// about the upstream.
     pub(super) fn note_failure(&self, error: &UpstreamError) {
         let (status, retry_after) = match error {
             UpstreamError::Failing(status, retry_after) => (*status, *retry_after),
@@ -87,7 +92,8 @@ impl Fetcher {
         UpstreamError::CircuitOpen { seconds: whole_seconds(pause.wait), reason }
     }
 
-    /// In words, how the upstream refuses to say what it has; none for any other answer, and for one to a `POST`, which names no package or file.
+    /// In words, how the upstream refuses to say what it has; none for any other answer, and for
+    /// one to a `POST`, which names no package or file.
     pub(super) fn refusal(&self, redirected: &Redirected) -> Option<String> {
         let status = redirected.response.status().as_u16();
         let refuses = self.plan.is_cacheable() && matches!(status, 401 | 402 | 403 | 405 | 409 | 451);

@@ -61,6 +61,8 @@ impl Fetcher {
             }
         };
         let slot = self.client.request_slot().await?;
+        // A pause is no failure of its own.
+        self.client.breaker.admit(Instant::now()).map_err(|pause| self.paused(pause))?;
         let sent = self.send(cached.as_ref()).await;
         match &sent {
             Ok(redirected) => self.note_answer(redirected),
@@ -79,7 +81,6 @@ impl Fetcher {
     }
 
     async fn send(&self, cached: Option<&CachedAnswer>) -> Result<Redirected, UpstreamError> {
-        self.client.breaker.admit(Instant::now()).map_err(|pause| self.paused(pause))?;
         let mut request = self.plan.request.clone();
         let compressed = request.method == Method::GET && !self.plan.is_file();
         headers::set_accept_encoding(&mut request.headers, compressed);
@@ -163,7 +164,8 @@ impl Fetcher {
         Ok(fetched)
     }
 
-    /// The upstream refuses the request: to plugins, what is behind it is not there. What is cached stays cached.
+    /// The upstream refuses the request: to plugins, what is behind it is not there. What is cached
+    /// stays cached.
     async fn refused(&self, response: Response, url: &Url, refusal: String) -> FetchedResponse {
         let refusal = Some(refusal.into());
         let fetched = FetchedResponse { status: 404, refusal, ..self.excerpt(response, url).await };

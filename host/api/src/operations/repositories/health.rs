@@ -41,7 +41,8 @@ impl RepositoryHealth {
     }
 }
 
-/// The health of a repository, as this server sees it; none of a hosted one. Who may know of a repository may know it.
+/// The health of a repository, as this server sees it; none of a hosted one. Who may know of a
+/// repository may know it.
 pub async fn health_of(actor: &Actor, row: &RepositoryRow) -> Result<Option<RepositoryHealth>, ApiError> {
     match row.kind.as_str() {
         PROXY => Ok(Some(RepositoryHealth::Proxy(actor.app.upstreams.health(row.id)))),
