@@ -5,8 +5,8 @@ use crate::{
     Blob, Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer,
 };
 
-/// The status of an upstream that cannot be asked.
-const UNREACHED: u16 = 502;
+/// The status of a failure that an upstream is the cause of.
+const UPSTREAM_FAILED: u16 = 502;
 
 /// The world of one call.
 pub struct Context {
@@ -61,36 +61,44 @@ impl Context {
         Ok(self.sources()?.into_iter().filter(|source| source.is_proxy()).collect())
     }
 
-    /// What the first of the [`sources`](Self::sources) answers that has it. One that fails ends the search: what a later one has
-    /// under the same name may be something else.
+    /// What the first of the [`sources`](Self::sources) answers that has it. A source whose
+    /// upstream fails (502) is left out; its failure stands if no other source has it.
     ///
     /// # Errors
     /// Those of `ask`.
     pub fn first<T>(
         &self,
-        ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
+        mut ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
     ) -> Result<Option<T>, Failure> {
-        self.sources()?.into_iter().map(ask).find_map(Result::transpose).transpose()
+        let mut left_out = self.left_out();
+        for source in self.sources()? {
+            if let Some(found) = left_out.unless_failed(source, ask(source))? {
+                return Ok(Some(found));
+            }
+        }
+        left_out.or_failure(None)
     }
 
-    /// As [`first`](Self::first), for what is the same wherever it comes from: where an upstream cannot be asked (502), the other
-    /// sources are, and its failure stands if none of them has it.
+    /// What all [`sources`](Self::sources) answer that have it. A source whose upstream fails (502)
+    /// is left out; its failure stands if no other source has it.
     ///
     /// # Errors
     /// Those of `ask`.
-    pub fn first_reachable<T>(
+    pub fn all<T>(
         &self,
         mut ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
-    ) -> Result<Option<T>, Failure> {
-        let mut missed = None;
+    ) -> Result<Vec<T>, Failure> {
+        let (mut left_out, mut found) = (self.left_out(), Vec::new());
         for source in self.sources()? {
-            match ask(source) {
-                Ok(None) => {}
-                Err(failure) if failure.status == UNREACHED => missed = missed.or(Some(failure)),
-                answer => return answer,
-            }
+            found.extend(left_out.unless_failed(source, ask(source))?);
         }
-        missed.map_or(Ok(None), Err)
+        Ok(left_out.or_failure(Some(found).filter(|found| !found.is_empty()))?.unwrap_or_default())
+    }
+
+    /// For an answer that is put together of several sources, which does without those whose
+    /// upstream fails.
+    pub fn left_out(&self) -> LeftOut<'_> {
+        LeftOut { cx: self, failure: None }
     }
 
     /// The log, under this request's id.
@@ -121,7 +129,7 @@ impl Context {
     /// A request to a proxy's upstream: `GET`, `HEAD` or `POST`. `target`, percent-encoded and with its query, is below the
     /// upstream's address, or an absolute address that the upstream's own metadata named.
     pub fn upstream(&self, method: &str, target: &str) -> Fetch {
-        Fetch::new(self.host.fetch(method, target))
+        Fetch::new(self.host.fetch(method, target), target)
     }
 
     /// Sign-in and the caller's tokens.
@@ -132,6 +140,46 @@ impl Context {
     /// Signatures of the target's contents.
     pub fn signing(&self) -> Signing<'_> {
         Signing(self)
+    }
+}
+
+/// The sources that an answer does without, since their upstream fails; from [`Context::left_out`].
+pub struct LeftOut<'a> {
+    cx: &'a Context,
+    failure: Option<Failure>,
+}
+
+impl LeftOut<'_> {
+    /// What a source answers; none where its upstream fails (502), which is told to the host. In a
+    /// target that is no group every failure stands at once.
+    ///
+    /// # Errors
+    /// Every other failure.
+    pub fn unless_failed<T>(
+        &mut self,
+        source: &Repository,
+        answer: Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match answer {
+            Err(failure) if failure.status == UPSTREAM_FAILED && self.cx.target()?.is_group() => {
+                let reason = failure.problems.first().map_or("", |problem| problem.message.as_str());
+                self.cx.host.leave_out(source.host(), reason);
+                self.failure.get_or_insert(failure);
+                Ok(None)
+            }
+            answer => answer,
+        }
+    }
+
+    /// What was found; where that is nothing, the first failure of a source that may have had it.
+    ///
+    /// # Errors
+    /// That failure.
+    pub fn or_failure<T>(self, found: Option<T>) -> Result<Option<T>, Failure> {
+        match (found, self.failure) {
+            (None, Some(failure)) => Err(failure),
+            (found, _) => Ok(found),
+        }
     }
 }
 

@@ -76,6 +76,17 @@ impl Failure {
         Self::new(413, "file_too_large", message)
     }
 
+    /// 502 `upstream_unavailable`: an upstream gives no answer, or none that can be used. `why`
+    /// says what happened, at which address, as in `status 500 for simple/six/`. It holds no query,
+    /// which may be a secret.
+    pub fn unusable_upstream(why: impl std::fmt::Display) -> Self {
+        Self::new(
+            502,
+            "upstream_unavailable",
+            format!("The upstream repository gives no usable answer: {why}"),
+        )
+    }
+
     /// 500 `internal_error`: `text` goes to the log, the client is told nothing of it.
     pub fn internal(text: impl Into<String>) -> Self {
         let failure = Self::new(500, "internal_error", "Internal server error");
@@ -111,14 +122,13 @@ impl Failure {
     }
 }
 
-/// What a handler did not foresee: 500, but for an upstream that cannot be reached (502 `upstream_unavailable`) and bytes
-/// over a limit (413). The host's words go to the log alone.
+/// What a handler did not foresee: 500, but for an upstream that gives no usable answer (502
+/// `upstream_unavailable`, in the host's words) and bytes over a limit (413). Of the others the
+/// host's words go to the log alone.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let failure = match &error {
-            Error::Unavailable(_) => {
-                Self::new(502, "upstream_unavailable", "The upstream repository cannot be reached")
-            }
+            Error::Unavailable(why) => Self::unusable_upstream(why),
             Error::TooLarge(_) => Self::too_large("Larger than what is allowed here"),
             Error::Denied | Error::Invalid(_) | Error::Other(_) => return Self::internal(error.to_string()),
         };

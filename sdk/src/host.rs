@@ -24,6 +24,8 @@ pub trait Host {
     fn writer(&self) -> Box<dyn HostWriter>;
     /// A request to an upstream, not yet started.
     fn fetch(&self, method: &str, target: &str) -> Box<dyn HostFetch>;
+    /// Says that a proxy is left out of the answer, and why.
+    fn leave_out(&self, proxy: &dyn HostRepository, reason: &str);
     /// Where a sign-in stands.
     ///
     /// # Errors

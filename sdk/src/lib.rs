@@ -90,7 +90,7 @@ pub use advisory::{Advisory, Cvss};
 pub use blob::{Blob, Upload, Writer};
 pub use challenge::{Challenge, ChallengeScheme};
 pub use client::{Client, Install};
-pub use context::{Context, Identity, Log, Signing};
+pub use context::{Context, Identity, LeftOut, Log, Signing};
 pub use description::{Authorization, Claim, Description, ErrorStyle, Setting, TokenService};
 pub use digest::Digest;
 pub use entry::Entry;

@@ -1,7 +1,7 @@
 //! A proxy's upstream. The host owns the connection, the credentials, the cache and its rules.
 
 use crate::host::{HostFetch, HostReply};
-use crate::{Blob, Digest, Error, Repository};
+use crate::{Blob, Digest, Error, Failure, Repository};
 
 /// How long an answer may be served without asking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,46 +15,51 @@ pub enum Freshness {
 }
 
 /// A request to an upstream, from [`Context::upstream`](crate::Context::upstream), which [`Fetch::start`] sends.
-pub struct Fetch(Box<dyn HostFetch>);
+pub struct Fetch {
+    host: Box<dyn HostFetch>,
+    path: String,
+}
 
 impl Fetch {
-    pub(crate) fn new(host: Box<dyn HostFetch>) -> Self {
-        Self(host)
+    pub(crate) fn new(host: Box<dyn HostFetch>, target: &str) -> Self {
+        // A query may hold a signature.
+        let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
+        Self { host, path }
     }
 
     /// A header field; part of what the cache knows an answer by.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.0.header(name, value);
+        self.host.header(name, value);
         self
     }
 
     /// The body of a `POST`, whose answers are not kept.
     pub fn body(mut self, bytes: &[u8]) -> Self {
-        self.0.body(bytes);
+        self.host.body(bytes);
         self
     }
 
     /// How long the answer may be served; without it, the repository's own setting for metadata.
     pub fn fresh(mut self, freshness: Freshness) -> Self {
-        self.0.fresh(freshness);
+        self.host.fresh(freshness);
         self
     }
 
     /// What it must turn out to be. A mismatch is never kept, and never sent to its end.
     pub fn expect(mut self, digest: &Digest) -> Self {
-        self.0.expect(digest);
+        self.host.expect(digest);
         self
     }
 
     /// At most so many bytes.
     pub fn limit(mut self, bytes: u64) -> Self {
-        self.0.limit(bytes);
+        self.host.limit(bytes);
         self
     }
 
     /// Once it is kept, the host shows it as this file of this version.
     pub fn show_as(mut self, name: &str, version: &str, path: &str) -> Self {
-        self.0.show_as(name, version, path);
+        self.host.show_as(name, version, path);
         self
     }
 
@@ -63,20 +68,48 @@ impl Fetch {
     /// # Errors
     /// [`Error::Denied`] when the repository is no proxy; [`Error::Invalid`] for a method or target that cannot be.
     pub fn start(self, proxy: &Repository) -> Result<Reply, Error> {
-        self.0.start(proxy.host()).map(Reply)
+        let Self { host, path } = self;
+        Ok(Reply { host: host.start(proxy.host())?, path })
     }
 }
 
 /// An upstream's answer. The first question to it waits for its headers.
-pub struct Reply(Box<dyn HostReply>);
+pub struct Reply {
+    host: Box<dyn HostReply>,
+    path: String,
+}
 
 impl Reply {
-    /// The upstream's status.
+    /// The upstream's status. Of a `GET` or `HEAD`, an upstream that refuses to say what it has is
+    /// a 404 here.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the upstream cannot be reached and no copy is kept.
     pub fn status(&self) -> Result<u16, Error> {
-        self.0.status()
+        self.host.status()
+    }
+
+    /// The answer itself where its status is 200; none where the upstream has nothing there (404,
+    /// 410).
+    ///
+    /// # Errors
+    /// 502 with the status for any other, and as [`Reply::status`].
+    pub fn found(self) -> Result<Option<Self>, Failure> {
+        match self.status()? {
+            200 => Ok(Some(self)),
+            404 | 410 => Ok(None),
+            status => Err(self.unusable(format!("the upstream answered with status {status}"))),
+        }
+    }
+
+    /// 502: what the upstream answered cannot be used. `why` says so for people; the path is added.
+    pub fn unusable(&self, why: impl std::fmt::Display) -> Failure {
+        Failure::unusable_upstream(format!("{why}, for {}", self.path))
+    }
+
+    /// What was requested, without its query: below the upstream's address, or an absolute address.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// Its header fields; of a kept answer, those it came with.
@@ -84,7 +117,7 @@ impl Reply {
     /// # Errors
     /// As [`Reply::status`].
     pub fn headers(&self) -> Result<Vec<(String, String)>, Error> {
-        self.0.headers()
+        self.host.headers()
     }
 
     /// The first of its header fields of this name, in either case.
@@ -101,12 +134,12 @@ impl Reply {
     /// # Errors
     /// As [`Reply::status`].
     pub fn address(&self) -> Result<String, Error> {
-        self.0.address()
+        self.host.address()
     }
 
     /// As [`Fetch::expect`], for what only its headers or another reply told.
     pub fn expect(&mut self, digest: &Digest) {
-        self.0.expect(digest);
+        self.host.expect(digest);
     }
 
     /// Its bytes. Given as a response's content while they are still arriving, they go to the client as they come.
@@ -114,6 +147,6 @@ impl Reply {
     /// # Errors
     /// As [`Reply::status`].
     pub fn body(self) -> Result<Blob, Error> {
-        self.0.body().map(Blob::new)
+        self.host.body().map(Blob::new)
     }
 }

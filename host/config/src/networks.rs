@@ -63,6 +63,11 @@ impl UpstreamNetwork {
         at && self.network.contains(address)
     }
 
+    /// Whether it is a network of this one port.
+    pub fn is_at(&self, port: u16) -> bool {
+        self.ports == Ports::One(port)
+    }
+
     /// Whether the ports were written down.
     pub fn names_ports(&self) -> bool {
         self.ports != Ports::Any

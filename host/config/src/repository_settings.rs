@@ -38,6 +38,10 @@ const QUOTA_BYTES: &str = "quota_bytes";
 const TRASH_DAYS: &str = "trash_days";
 const DEFAULT_TRASH_DAYS: u64 = 7;
 
+/// For how many seconds an upstream may send nothing, or null for as long as the server's
+/// configuration says.
+const UPSTREAM_TIMEOUT: &str = "upstream_timeout_s";
+
 /// By which way a proxy's upstream is reached, and who may vouch for it.
 pub const WAYS: [&str; 2] = ["egress_proxy", "ca_pem"];
 
@@ -56,6 +60,7 @@ fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
         ("keep_untagged", Shape::Switch, json!(true)),
         (CLAIMED_NAMES, Shape::List, json!([])),
         ("offline", Shape::Switch, json!(false)),
+        (UPSTREAM_TIMEOUT, Shape::Seconds, Value::Null),
         ("cache_max_bytes", Shape::Bytes, Value::Null),
         (QUOTA_BYTES, Shape::Bytes, Value::Null),
         (TRASH_DAYS, Shape::Seconds, json!(DEFAULT_TRASH_DAYS)),

@@ -3,16 +3,17 @@
 
 use http::header::{CONTENT_RANGE, RANGE};
 use http::{Method, Response, StatusCode};
-use packhouse_store::Downloaded;
+use packhouse_runtime::Content;
+use packhouse_store::{Algorithm, Arriving, Downloaded};
 use packhouse_wire::body::Body;
 
+use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
-use crate::sent_file::SentFile;
 
 /// Counts the response if it is a file from its beginning: no HEAD, no part that begins further behind, nothing that was refused or
 /// that the client has already.
-pub(crate) fn count(request: &RepositoryRequest<'_>, file: Option<SentFile>, response: &Response<Body>) {
-    let Some(file) = file.filter(|_| request.parts.method == Method::GET) else { return };
+pub(crate) fn count(request: &RepositoryRequest<'_>, prepared: &PreparedResponse, response: &Response<Body>) {
+    let Some(file) = prepared.file.filter(|_| request.parts.method == Method::GET) else { return };
     let begins = match response.status() {
         StatusCode::OK => true,
         // Which part is asked for elsewhere is what is asked for here.
@@ -33,6 +34,22 @@ pub(crate) fn count(request: &RepositoryRequest<'_>, file: Option<SentFile>, res
         let token = request.principal.facts.token.as_ref().map(|token| token.id);
         let token = token.filter(|_| of_version && request.app.config.fetch_days > 0);
         let what = Downloaded { repository, path, sha256: file.sha256, token };
-        request.app.store.downloaded(what, of_version, request.now);
+        match &prepared.content {
+            Content::Arriving(arriving) => count_arriving(request, arriving.clone(), what, of_version),
+            _ => request.app.store.downloaded(what, of_version, request.now),
+        }
     }
+}
+
+/// Counts a file that still arrives from an upstream once all of it is here: only then it is a file
+/// of a version.
+fn count_arriving(request: &RepositoryRequest<'_>, arriving: Arriving, what: Downloaded, of_version: bool) {
+    let (store, now) = (request.app.store.clone(), request.now);
+    tokio::spawn(async move {
+        if let Ok(blob) = arriving.wait().await {
+            let repository = blob.origin().unwrap_or(what.repository);
+            let sha256 = blob.known(Algorithm::Sha256).and_then(|digest| digest.sha256());
+            store.downloaded(Downloaded { repository, sha256, ..what }, of_version, now);
+        }
+    });
 }

@@ -236,9 +236,10 @@ impl From<StoreError> for HttpError {
                 Self::of(&catalogue::STAGING_FULL)
             }
             StoreError::QuotaExceeded { quota } => Self::with(&catalogue::QUOTA_EXCEEDED, &quota.sentence()),
-            StoreError::BrokenOff(_) => {
+            StoreError::BrokenOff(ref why) => {
                 tracing::warn!(%error, "an upstream did not send what it began");
                 Self::of(&catalogue::UPSTREAM_UNAVAILABLE)
+                    .in_words(&format!("The upstream repository gives no usable answer: {why}"))
             }
             _ => {
                 tracing::error!(%error, "the store failed");

@@ -16,6 +16,7 @@ use crate::select_repositories::SelectedRepositories;
 use crate::services::CallServices;
 use crate::told_provenance;
 use crate::trials::OnTrial;
+use crate::upstream_words;
 
 /// How often a call is begun at most.
 const TRIES: u32 = 3;
@@ -74,7 +75,8 @@ async fn call(
     if let (true, Some(sentence)) = (is_nothing(&handled), services.refusal()) {
         return Err(HttpError::from(CallError::PolicyDenied(sentence)));
     }
-    let mut answer = services.fill(handled.map_err(HttpError::from)?);
+    let handled = handled.map_err(|failure| upstream_words::explain(failure, &services.upstream_reports()));
+    let mut answer = services.fill(handled?);
     if let (true, Some(row)) = (found_done(intent, &answer), request.found()) {
         request.app.store.settle_repository(row.id, answer.newest_found).await?;
     }
@@ -119,13 +121,19 @@ async fn handle_again(
             Some(instance) => instance.handle(call.clone()).await,
             None => plugin.handle(call.clone()).await,
         };
-        if !services.end(outcome(&handled)).await || !reads {
+        if !services.end(outcome(&handled), reason(&handled)).await || !reads {
             return handled;
         }
     }
     let handled = plugin.handle(call).await;
-    services.end(outcome(&handled)).await;
+    services.end(outcome(&handled), reason(&handled)).await;
     handled
+}
+
+/// Why the call failed, in the plugin's words.
+fn reason(handled: &Result<Result<Answer, Failure>, CallError>) -> Option<&str> {
+    let Ok(Err(failure)) = handled else { return None };
+    failure.problems.first().map(|problem| problem.message.as_str())
 }
 
 /// Whether the plugin found that what was to be changed is as it should be. Then another has changed it, and may have gone before other

@@ -61,6 +61,7 @@ mod token_service;
 mod told_provenance;
 mod trials;
 mod unkept_json;
+mod upstream_words;
 mod validity;
 mod variant;
 mod weighted_cache;

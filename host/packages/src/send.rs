@@ -34,7 +34,7 @@ pub(crate) async fn send(
     let follows = request.description().follows_redirects;
     let asked = ResponseRequest::of(request.parts, &request.head.request_id, follows);
     let response = respond(prepared, encodings, asked).await?;
-    downloads::count(request, prepared.file, &response);
+    downloads::count(request, prepared, &response);
     Ok(response)
 }
 

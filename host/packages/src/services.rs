@@ -24,7 +24,7 @@ use crate::identify::Principal;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::ResolvedCredential;
-use packhouse_upstream::{CallOutcome, UpstreamSession};
+use packhouse_upstream::{CallOutcome, UpstreamReport, UpstreamSession};
 
 /// Who asks, and where.
 #[derive(Clone)]
@@ -96,10 +96,15 @@ impl CallServices {
         self.asked_identity.load(Ordering::Relaxed)
     }
 
-    /// The call has ended. Whether another try may succeed.
-    pub(crate) async fn end(&self, outcome: CallOutcome) -> bool {
+    /// What upstreams did in the call, other than to answer.
+    pub(crate) fn upstream_reports(&self) -> Vec<(RepositoryId, UpstreamReport)> {
+        self.session().reports()
+    }
+
+    /// The call has ended; `reason` is why it failed, in words. Whether another try may succeed.
+    pub(crate) async fn end(&self, outcome: CallOutcome, reason: Option<&str>) -> bool {
         let session = Arc::clone(&self.session());
-        let retry = self.app.upstreams.end(&session, outcome).await;
+        let retry = self.app.upstreams.end(&session, outcome, reason).await;
         let may_retry = retry.is_some();
         if let Some(retry) = retry {
             *self.session() = retry;
@@ -173,6 +178,10 @@ impl UpstreamService for CallServices {
             Some((heard, asked)) => heard.note(proxy, asked, reply),
             None => reply,
         })
+    }
+
+    fn leave_out(&self, proxy: &RepositoryView, reason: String) {
+        self.session().leave_out(proxy.id, reason);
     }
 
     fn withheld<'a>(

@@ -201,21 +201,25 @@ impl FetchTask {
             return None;
         }
         let (unverified, response) = self.context().unverified.get(self.plan.key())?;
-        self.note_used(unverified, has_older);
+        self.note_used(unverified, response.status, has_older);
         Some(Answer::complete(FetchedResponse::from_unverified(&response), CacheOutcome::Hit))
     }
 
     /// Notes that the call uses a fetch's response. A call that gets another one says nothing about it.
-    fn note_fetched(&self, waiter: &Waiter, has_older: bool) {
+    fn note_fetched(&self, waiter: &Waiter, status: u16, has_older: bool) {
         if self.plan.needs_verification() {
-            self.note_used(Arc::clone(&waiter.shared.unverified), has_older);
+            self.note_used(Arc::clone(&waiter.shared.unverified), status, has_older);
         }
     }
 
-    fn note_used(&self, unverified: Arc<UnverifiedResponse>, has_older: bool) {
-        let has_fallback = has_older && self.plan.settings.stale_on_error;
-        let ttl = self.plan.settings.metadata_ms();
-        self.session.note_used(UsedResponse { key: self.plan.key(), unverified, has_fallback, ttl });
+    fn note_used(&self, unverified: Arc<UnverifiedResponse>, status: u16, has_older: bool) {
+        self.session.note_used(UsedResponse {
+            key: self.plan.key(),
+            plan: Arc::clone(&self.plan),
+            status,
+            unverified,
+            has_fallback: has_older && self.plan.settings.stale_on_error,
+        });
     }
 
     /// The cached response, if its bytes have the expected digests.
@@ -247,7 +251,7 @@ impl FetchTask {
         let waiter = self.fetches.join_or_start(&self.client, &self.plan, &self.expected);
         let Some(cached) = cached else {
             let fetched = waiter.head().await?;
-            self.note_fetched(&waiter, false);
+            self.note_fetched(&waiter, fetched.status, false);
             return Ok(Answer::from_upstream(fetched, Some(waiter)));
         };
         // The response is worth keeping even if nobody waits for it, and only a complete one is better than the cached one.
@@ -261,8 +265,10 @@ impl FetchTask {
             },
         };
         match received {
+            // A refusal says nothing about what is cached.
+            Ok(FetchedResponse { refusal: Some(refusal), .. }) => Ok(self.stale(&cached, &refusal)),
             Ok(fetched) if fetched.status < 400 || matches!(fetched.status, 404 | 410) => {
-                self.note_fetched(&waiter, true);
+                self.note_fetched(&waiter, fetched.status, true);
                 Ok(Answer::from_upstream(fetched, None))
             }
             Err(error @ (UpstreamError::Store(_) | UpstreamError::Refused(_))) => Err(error),
@@ -274,7 +280,8 @@ impl FetchTask {
     }
 
     fn stale(&self, cached: &CachedAnswer, why: &str) -> Answer {
-        tracing::info!(target = self.plan.target, why, "a kept answer is served though its time is over");
+        let (repository, path) = (&*self.plan.repository_name, self.plan.path());
+        tracing::info!(repository, path, why, "a kept answer is served though its time is over");
         self.context().store.cache_used(self.plan.repository, &cached.name);
         Answer::complete(FetchedResponse::from_cache(cached), CacheOutcome::Stale)
     }

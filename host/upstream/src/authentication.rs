@@ -5,6 +5,7 @@
 //! want it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use http::header::WWW_AUTHENTICATE;
@@ -16,6 +17,7 @@ use url::Url;
 use super::client::UpstreamClient;
 use super::credentials::{Credentials, UpstreamAuth};
 use super::error::UpstreamError;
+use super::headers::retry_after;
 use super::request::{UpstreamRequest, same_origin};
 use super::transport;
 
@@ -26,35 +28,69 @@ const LONGEST_LIFETIME: Duration = Duration::from_hours(1);
 /// The largest answer of a token service, in bytes.
 const TOKEN_BYTES: usize = 64 * 1024;
 
-/// Sends a request to the upstream's own origin, and once more when it sends a challenge that can be answered. `Credentials` when
-/// the upstream refuses the credentials themselves.
+/// What became of the credentials that are set for an upstream, where that is a problem.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum CredentialProblem {
+    /// The upstream or its token service refused them.
+    Refused,
+    /// They were not shown: the token service is at this other origin, which was not named with
+    /// them.
+    NotShown(String),
+}
+
+impl fmt::Display for CredentialProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused => f.write_str("the upstream refuses the credentials that are set for it"),
+            Self::NotShown(origin) => write!(
+                f,
+                "the credentials that are set were not shown: the upstream's token service is at {origin}, \
+                 which is not named as their `token_realm`"
+            ),
+        }
+    }
+}
+
+/// A response, and what became of the credentials.
+pub(crate) struct AuthenticatedResponse {
+    pub response: Response,
+    pub problem: Option<CredentialProblem>,
+}
+
+/// Sends a request to the upstream's own origin, and once more when it sends a challenge that can
+/// be answered.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,
     url: &Url,
     auth: &UpstreamAuth,
-) -> Result<Response, UpstreamError> {
+) -> Result<AuthenticatedResponse, UpstreamError> {
     let UpstreamAuth::OnChallenge(credentials) = auth else {
-        return transport::send(client, request, &request.method, url, None).await;
+        let response = transport::send(client, request, &request.method, url, None).await?;
+        return Ok(AuthenticatedResponse { response, problem: None });
     };
     let key = protection_space(url);
     let known = client.keyring.get(&key);
     let response = transport::send(client, request, &request.method, url, known).await?;
     if response.status() != StatusCode::UNAUTHORIZED {
-        return Ok(response);
+        return Ok(AuthenticatedResponse { response, problem: None });
     }
     client.keyring.forget(&key);
-    let authorization = answer_challenge(client, response.headers(), credentials.as_ref()).await?;
+    let ChallengeAnswer { authorization, problem } =
+        answer_challenge(client, response.headers(), credentials.as_ref()).await?;
     let Some(Authorization { header, lifetime, is_credentials }) = authorization else {
-        return Ok(response);
+        return Ok(AuthenticatedResponse { response, problem });
     };
     let again = transport::send(client, request, &request.method, url, Some(header.clone())).await?;
-    match again.status() {
-        StatusCode::UNAUTHORIZED if is_credentials => return Err(UpstreamError::Credentials),
-        StatusCode::UNAUTHORIZED => (),
-        _ => client.keyring.put(&key, &header, lifetime),
-    }
-    Ok(again)
+    let problem = match again.status() {
+        StatusCode::UNAUTHORIZED if is_credentials => Some(CredentialProblem::Refused),
+        StatusCode::UNAUTHORIZED => problem,
+        _ => {
+            client.keyring.put(&key, &header, lifetime);
+            problem
+        }
+    };
+    Ok(AuthenticatedResponse { response: again, problem })
 }
 
 /// The answer to a challenge.
@@ -66,18 +102,25 @@ struct Authorization {
     is_credentials: bool,
 }
 
+/// The answer to a challenge, where there is one, and what became of the credentials.
+#[derive(Default)]
+struct ChallengeAnswer {
+    authorization: Option<Authorization>,
+    problem: Option<CredentialProblem>,
+}
+
 /// The path without its last two segments. What lies there is mostly covered by one token.
 fn protection_space(url: &Url) -> String {
     let mut parts = url.path().rsplitn(3, '/');
     parts.nth(2).unwrap_or_default().to_owned()
 }
 
-/// The answer to a challenge; none where there is nothing to answer with.
+/// The answer to a challenge.
 async fn answer_challenge(
     client: &UpstreamClient,
     headers: &HeaderMap,
     credentials: Option<&Credentials>,
-) -> Result<Option<Authorization>, UpstreamError> {
+) -> Result<ChallengeAnswer, UpstreamError> {
     let challenges = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let challenges: Vec<&str> = challenges.collect();
     let of = |scheme: &str| {
@@ -90,7 +133,9 @@ async fn answer_challenge(
         return request_token(client, &parse_parameters(parameters), credentials).await;
     }
     let basic = of("basic").and(credentials).and_then(Credentials::basic);
-    Ok(basic.map(|header| Authorization { header, lifetime: LONGEST_LIFETIME, is_credentials: true }))
+    let authorization =
+        basic.map(|header| Authorization { header, lifetime: LONGEST_LIFETIME, is_credentials: true });
+    Ok(ChallengeAnswer { authorization, problem: None })
 }
 
 /// Reads `realm="https://…",service="…"` as names and values.
@@ -122,9 +167,9 @@ async fn request_token(
     client: &UpstreamClient,
     challenge: &HashMap<String, String>,
     credentials: Option<&Credentials>,
-) -> Result<Option<Authorization>, UpstreamError> {
+) -> Result<ChallengeAnswer, UpstreamError> {
     let Some(mut realm) = challenge.get("realm").and_then(|realm| realm.parse::<Url>().ok()) else {
-        return Ok(None);
+        return Ok(ChallengeAnswer::default());
     };
     let named: Option<Url> = credentials.and_then(|own| own.token_realm.as_ref()?.parse().ok());
     let trusted =
@@ -143,28 +188,42 @@ async fn request_token(
         below_upstream: false,
     };
     let authenticated = authorization.is_some();
-    if !authenticated && credentials.is_some() {
-        let origin = realm.origin().ascii_serialization();
-        tracing::warn!(
-            origin,
-            "an upstream's token service is elsewhere and not named as `token_realm`: it sees no credentials"
-        );
+    let problem = (!authenticated && credentials.is_some())
+        .then(|| CredentialProblem::NotShown(realm.origin().ascii_serialization()));
+    if let Some(problem) = &problem {
+        tracing::warn!(upstream = client.upstream.as_str(), %problem, "the credentials of an upstream are not used");
     }
     let response = transport::send(client, &request, &Method::GET, &realm, authorization).await?;
     match response.status() {
         StatusCode::OK => (),
-        StatusCode::UNAUTHORIZED if authenticated => return Err(UpstreamError::Credentials),
-        _ => return Ok(None),
+        StatusCode::UNAUTHORIZED if authenticated => {
+            let problem = Some(CredentialProblem::Refused);
+            return Ok(ChallengeAnswer { authorization: None, problem });
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            return Err(UpstreamError::Throttled(retry_after(response.headers())));
+        }
+        status if status.is_server_error() => {
+            let why = format!("the token service of the upstream answered with status {}", status.as_u16());
+            return Err(UpstreamError::Unavailable(why));
+        }
+        _ => return Ok(ChallengeAnswer { authorization: None, problem }),
     }
-    let Some(TokenResponse { token, access_token, expires_in }) = read_token(client, response).await? else {
-        return Ok(None);
-    };
-    let Some(token) = token.or(access_token) else { return Ok(None) };
-    let lifetime = expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs);
-    // A margin, so that no token expires on its way.
-    let lifetime = lifetime.saturating_sub(Duration::from_secs(10)).min(LONGEST_LIFETIME);
-    let header = HeaderValue::try_from(format!("Bearer {token}")).ok();
-    Ok(header.map(|header| Authorization { header, lifetime, is_credentials: false }))
+    let token = read_token(client, response).await?;
+    let authorization = token.and_then(TokenResponse::authorization);
+    Ok(ChallengeAnswer { authorization, problem })
+}
+
+impl TokenResponse {
+    fn authorization(self) -> Option<Authorization> {
+        let TokenResponse { token, access_token, expires_in } = self;
+        let token = token.or(access_token)?;
+        let lifetime = expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs);
+        // A margin, so that no token expires on its way.
+        let lifetime = lifetime.saturating_sub(Duration::from_secs(10)).min(LONGEST_LIFETIME);
+        let header = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+        Some(Authorization { header, lifetime, is_credentials: false })
+    }
 }
 
 async fn read_token(

@@ -1,6 +1,6 @@
 //! The HTTP client of one proxy's upstream, with its limits, its circuit breaker and its credentials.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use packhouse_config::UpstreamBounds;
 use reqwest::{Certificate, Client, Proxy, redirect};
@@ -8,8 +8,10 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use url::Url;
 
 use super::circuit_breaker::CircuitBreaker;
+use super::destination_clients::DestinationClients;
 use super::egress_policy::EgressPolicy;
 use super::error::UpstreamError;
+use super::health::Health;
 use super::keyring::Keyring;
 use super::settings::ProxySettings;
 use super::upstream_egress::{Destination, UpstreamEgress};
@@ -24,10 +26,10 @@ pub(crate) struct UpstreamClient {
     /// Where requests may go.
     pub egress: UpstreamEgress,
     settings: ProxySettings,
-    /// One for each kind of destination, built when it is first needed.
-    clients: [OnceLock<Result<Client, UpstreamError>>; 3],
+    clients: DestinationClients<UpstreamError>,
     pub bounds: UpstreamBounds,
     pub breaker: CircuitBreaker,
+    pub health: Health,
     pub keyring: Keyring,
     /// Limits the calls that wait for this upstream: each holds an instance of its plugin.
     pub wait_slots: Arc<Semaphore>,
@@ -45,6 +47,7 @@ impl UpstreamClient {
         bounds: UpstreamBounds,
         max_waiting: usize,
     ) -> Result<UpstreamClient, UpstreamError> {
+        let bounds = settings.bounds(bounds);
         if let Some(address) = &settings.egress_proxy {
             policy
                 .check(&egress_proxy_url(address)?)
@@ -58,9 +61,10 @@ impl UpstreamClient {
                 None => UpstreamEgress::of(policy, &settings.upstream),
             },
             settings: settings.clone(),
-            clients: Default::default(),
+            clients: DestinationClients::default(),
             bounds,
             breaker: CircuitBreaker::default(),
+            health: Health::default(),
             keyring: Keyring::default(),
             wait_slots: Arc::new(Semaphore::new(max_waiting)),
             request_slots: Semaphore::new(bounds.concurrency),
@@ -71,17 +75,9 @@ impl UpstreamClient {
     }
 
     /// The client for requests to this kind of destination. It follows no redirects by itself.
-    pub(crate) fn http_client(&self, destination: Destination) -> Result<&Client, UpstreamError> {
-        let [upstream, allowed_network, public] = &self.clients;
-        let client = match destination {
-            Destination::Upstream => upstream,
-            Destination::AllowedNetwork => allowed_network,
-            Destination::Public => public,
-        };
-        client
-            .get_or_init(|| build_client(&self.settings, &self.egress, destination, self.bounds))
-            .as_ref()
-            .map_err(Clone::clone)
+    pub(crate) fn http_client(&self, destination: Destination) -> Result<Client, UpstreamError> {
+        let build = || build_client(&self.settings, &self.egress, destination, self.bounds);
+        self.clients.get_or_build(destination, build)
     }
 
     /// Waits until one more request may run at the same time. `Unavailable` when none may within the idle limit.

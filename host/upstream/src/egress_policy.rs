@@ -107,6 +107,11 @@ impl EgressPolicy {
         is_public(ip) || self.allowed.get().iter().any(|network| network.holds(ip, port))
     }
 
+    /// Whether a network is allowed at this port alone.
+    pub fn names_port(&self, port: u16) -> bool {
+        self.allowed.get().iter().any(|network| network.is_at(port))
+    }
+
     /// Whether an upstream of an allowed network may lead to this address. On loopback, that takes the upstream's own port, or one
     /// that the operator named.
     pub fn allows_target(&self, ip: IpAddr, port: Option<u16>, upstream_port: Option<u16>) -> bool {

@@ -14,15 +14,16 @@ pub(crate) enum UpstreamError {
     /// The upstream answered with a failure: the status, and the time that it asks to wait.
     #[error("the upstream answered with status {0}")]
     Failing(u16, Option<Duration>),
+    /// The upstream answered with status 429, or did so before and is left alone: the time to wait,
+    /// where it is known.
+    #[error("the upstream answered with status 429 (too many requests){}", .0.map(wait_text).unwrap_or_default())]
+    Throttled(Option<Duration>),
     /// The upstream is at an address to which no request may go, or leads to one.
     #[error("{0}")]
     Refused(String),
-    /// The upstream refuses the credentials that are set for it.
-    #[error("the upstream refuses the credentials that are set for it")]
-    Credentials,
-    /// The circuit breaker is open, and for how long: the upstream failed again and again, or asked to wait.
-    #[error("the upstream failed and is left alone for {} s more", .0.as_secs())]
-    CircuitOpen(Duration),
+    /// The circuit breaker is open: for how many seconds, and the latest failure of the upstream.
+    #[error("the upstream failed ({reason}) and is left alone for {seconds} s more")]
+    CircuitOpen { seconds: u64, reason: String },
     /// Too many calls wait for the upstream already.
     #[error("too many requests wait for the upstream")]
     TooManyWaiting,
@@ -56,7 +57,18 @@ impl UpstreamError {
 
     /// Whether it says something about the upstream's health.
     pub(crate) fn is_failure(&self) -> bool {
-        matches!(self, UpstreamError::Unavailable(_) | UpstreamError::Failing(..))
+        matches!(
+            self,
+            UpstreamError::Unavailable(_) | UpstreamError::Failing(..) | UpstreamError::Throttled(_)
+        )
+    }
+
+    /// The same error for a plugin, with the path or address that was requested.
+    pub(crate) fn at(self, path: &str) -> ServiceError {
+        match self {
+            UpstreamError::Store(_) => self.into(),
+            other => ServiceError::Unavailable(format!("{other}, for {path}")),
+        }
     }
 }
 
@@ -75,4 +87,13 @@ impl From<UpstreamError> for ServiceError {
             other => ServiceError::Unavailable(other.to_string()),
         }
     }
+}
+
+/// A wait in whole seconds, rounded up: nobody comes back too early.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+fn wait_text(wait: Duration) -> String {
+    format!(" and asks to wait {} s", whole_seconds(wait))
 }

@@ -15,6 +15,8 @@ pub(crate) struct FetchedResponse {
     pub content: Content,
     /// Whether the upstream confirmed a cached response.
     pub revalidated: bool,
+    /// Where the upstream refused the request, its status and path in words. Plugins see a 404.
+    pub refusal: Option<Arc<str>>,
 }
 
 /// Where a response's content is.
@@ -35,6 +37,7 @@ impl FetchedResponse {
             address: address.to_owned(),
             content: Content::Complete(None),
             revalidated: false,
+            refusal: None,
         }
     }
 
@@ -53,6 +56,7 @@ impl FetchedResponse {
             address: received.address.clone(),
             content: Content::Complete(received.blob.clone()),
             revalidated: false,
+            refusal: None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the expected digests and gives it to the
 //! store; metadata are cached once a plugin could read them ([`unverified`]). A [`session`] is what one plugin call asks of upstreams,
 //! and its permits to wait. [`releases`] decides which versions may be offered at all. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
-//! A [`remote`] is a server that the host asks for itself.
+//! Its [`health`] is what people see of it. A [`remote`] is a server that the host asks for itself.
 //!
 //! [`Upstreams`] is on top: no other module knows it.
 
@@ -18,10 +18,12 @@ mod client;
 mod context;
 mod counts;
 pub mod credentials;
+pub mod destination_clients;
 pub mod egress_policy;
 mod error;
 mod fetched;
 mod headers;
+mod health;
 mod keyring;
 mod negative_cache;
 mod plan;
@@ -48,7 +50,7 @@ use packhouse_advisories::Advisories;
 use packhouse_config::{Config, UpstreamBounds, UpstreamNetwork};
 use packhouse_identity::{SealError, Sealer};
 use packhouse_runtime::{CacheUse, Fetch, Plugin, Reply, RepositoryView, ServiceError};
-use packhouse_store::{RepositoryId, Store, StoreError};
+use packhouse_store::{RepositoryId, Store, StoreError, now_ms};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -59,13 +61,14 @@ pub use self::counts::CountsView;
 use self::counts::{CacheOutcome, OutcomeCounts};
 use self::credentials::Credentials;
 use self::egress_policy::{EgressPolicy, SystemLookup};
+pub use self::health::{HealthState, HealthView};
 use self::negative_cache::NegativeCache;
 use self::plan::FetchPlan;
 pub use self::releases::judge_releases;
 use self::remote::{Remote, RemoteError};
 use self::reply::ProxyReply;
-pub use self::session::{CallOutcome, UpstreamSession};
-use self::session::{SessionOutcome, UsedResponse};
+pub use self::session::{CallOutcome, UpstreamReport, UpstreamSession};
+use self::session::{SaturatedUpstream, SessionOutcome, UsedResponse};
 use self::single_flight::SingleFlight;
 use self::sync::lock;
 use self::unverified::UnverifiedResponses;
@@ -76,6 +79,8 @@ pub struct Upstreams {
     fetches: Arc<SingleFlight>,
     policy: EgressPolicy,
     bounds: UpstreamBounds,
+    /// In ms since 1970.
+    started_at: i64,
     /// Whether metrics may name repositories. They may where metrics have a listener of their own, which few can reach.
     metrics_name_repositories: bool,
     clients: Mutex<HashMap<RepositoryId, KnownUpstream>>,
@@ -106,6 +111,7 @@ impl Upstreams {
             context,
             policy: EgressPolicy::new(&config.upstream_allow_networks, Arc::new(SystemLookup)),
             bounds: config.upstream,
+            started_at: now_ms(),
             metrics_name_repositories: config.metrics_listen.is_some(),
             clients: Mutex::default(),
             wait_slots: Mutex::default(),
@@ -153,26 +159,56 @@ impl Upstreams {
         Ok(Box::new(ProxyReply::start(task, counts)))
     }
 
-    /// Ends the session of a call. The responses that it used are cached from now on if it succeeded, and discarded if it failed
-    /// because of them. Returns the session of another try where that may succeed.
-    pub async fn end(&self, session: &UpstreamSession, outcome: CallOutcome) -> Option<Arc<UpstreamSession>> {
-        let SessionOutcome { used, failed, saturated } = session.end();
-        if let Some(saturated) = saturated.filter(|_| outcome != CallOutcome::Succeeded) {
+    /// Ends the session of a call. The responses that it used are cached from now on if it
+    /// succeeded, and discarded if it failed because of them, or left their proxy out: `reason` is
+    /// why it failed, in words. Returns the session of another try where that may succeed.
+    pub async fn end(
+        &self,
+        session: &UpstreamSession,
+        outcome: CallOutcome,
+        reason: Option<&str>,
+    ) -> Option<Arc<UpstreamSession>> {
+        let SessionOutcome { used, failed, mut left_out, troubles, saturated } = session.end();
+        for (repository, (state, detail)) in troubles {
+            self.note_health(repository, state, &detail);
+        }
+        let missed = |it: &SaturatedUpstream| left_out.contains_key(&it.repository);
+        if let Some(saturated) = saturated.filter(|it| outcome != CallOutcome::Succeeded || missed(it)) {
             let permit = session.wait_for_permit(&saturated).await?;
             return Some(session.retry_with(permit));
         }
         match outcome {
             CallOutcome::Succeeded => {
-                self.accept(&used).await;
-                None
+                let (suspect, good): (Vec<_>, Vec<_>) =
+                    used.into_iter().partition(|it| left_out.contains_key(&it.key.repository));
+                self.accept(&good).await;
+                let (doubtful, bad) = suspect.into_iter().partition(|it| failed.contains(&it.key.repository));
+                self.doubt(doubtful);
+                self.discard(session, bad, &left_out).await
             }
-            CallOutcome::Suspect if !failed => self.discard(session, used).await,
+            CallOutcome::Suspect if failed.is_empty() => {
+                let reason = reason.unwrap_or("the plugin's call failed");
+                for it in &used {
+                    left_out.entry(it.key.repository).or_insert_with(|| reason.to_owned());
+                }
+                self.discard(session, used, &left_out).await
+            }
             // The failed upstream may be the cause as well: the responses are rejected only when nothing else can be.
             CallOutcome::Suspect => {
-                used.iter().for_each(|it| self.context.unverified.doubt(&it.unverified));
+                self.doubt(used);
                 None
             }
             CallOutcome::Unrelated => None,
+        }
+    }
+
+    fn doubt(&self, used: Vec<UsedResponse>) {
+        used.iter().for_each(|it| self.context.unverified.doubt(&it.unverified));
+    }
+
+    fn note_health(&self, repository: RepositoryId, state: HealthState, detail: &str) {
+        if let Some(known) = lock(&self.clients).get(&repository) {
+            known.client.health.note(state, Some(detail.to_owned()));
         }
     }
 
@@ -191,14 +227,26 @@ impl Upstreams {
         &self,
         session: &UpstreamSession,
         used: Vec<UsedResponse>,
+        reasons: &HashMap<RepositoryId, String>,
     ) -> Option<Arc<UpstreamSession>> {
         let mut replaced = HashSet::new();
-        for UsedResponse { key, unverified, has_fallback, ttl } in used {
-            let repository = key.repository;
-            tracing::warn!(%repository, older = has_fallback, "what an upstream sent could not be read and is thrown away");
-            self.context.unverified.reject(key, &unverified, ttl).await;
-            if let Some(known) = lock(&self.clients).get(&repository) {
+        for UsedResponse { key, plan, status, unverified, has_fallback } in used {
+            let (repository, path) = (&*plan.repository_name, plan.path());
+            let reason = reasons.get(&key.repository).map(String::as_str).unwrap_or_default();
+            tracing::warn!(
+                repository,
+                path,
+                status,
+                reason,
+                older = has_fallback,
+                "what an upstream sent could not be read and is thrown away"
+            );
+            self.context.unverified.reject(key, &unverified, plan.settings.metadata_ms()).await;
+            if let Some(known) = lock(&self.clients).get(&key.repository) {
                 known.counts.count(CacheOutcome::Error);
+            }
+            if status == 200 {
+                self.note_health(key.repository, HealthState::Unreachable, reason);
             }
             if has_fallback {
                 replaced.insert(key);
@@ -229,6 +277,17 @@ impl Upstreams {
         lock(&self.clients).get(&repository).map(|known| known.counts.view()).unwrap_or_default()
     }
 
+    /// The health of a proxy's upstream, as this server saw it last. One that was not asked since
+    /// it was set up so is well.
+    pub fn health(&self, repository: RepositoryId) -> HealthView {
+        let clients = lock(&self.clients);
+        let known = clients.get(&repository).filter(|known| known.connection != 0);
+        known.map_or_else(
+            || HealthView { state: HealthState::Ok, since: self.started_at, detail: None },
+            |known| known.client.health.view(),
+        )
+    }
+
     /// Removes the cached responses whose target begins with `prefix`; returns their number.
     pub async fn purge(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
         self.context.negatives.purge(repository, prefix);
@@ -236,8 +295,10 @@ impl Upstreams {
         self.context.store.purge_cache(repository, prefix).await
     }
 
-    /// A repository's credentials or its upstream changed: its client and the tokens that it holds are not used again.
+    /// A repository's credentials or its upstream changed: its client and the tokens that it holds
+    /// are not used again, and what the upstream did not have or refused is asked for again.
     pub fn forget(&self, repository: RepositoryId) {
+        self.context.negatives.purge(repository, "");
         if let Some(known) = lock(&self.clients).get_mut(&repository) {
             known.connection = 0;
         }

@@ -1,5 +1,7 @@
 //! A plugin's request to an upstream, with all that decides its response.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use packhouse_runtime::{Fetch, Freshness, RepositoryView, ServiceError};
@@ -13,6 +15,7 @@ use super::settings::ProxySettings;
 /// See the module.
 pub(crate) struct FetchPlan {
     pub repository: RepositoryId,
+    pub repository_name: Arc<str>,
     pub settings: ProxySettings,
     pub request: UpstreamRequest,
     /// The target as the plugin wrote it.
@@ -47,6 +50,7 @@ impl FetchPlan {
         let request = UpstreamRequest { method, url, headers, body, below_upstream };
         Ok(FetchPlan {
             repository: proxy.id,
+            repository_name: Arc::clone(&proxy.name),
             name: cache_name(request.method.as_str(), &request),
             get_name: cache_name("GET", &request),
             limit: ProxySettings::limit(fetch.limit, fetch.fresh),
@@ -57,6 +61,11 @@ impl FetchPlan {
             show_as: fetch.show_as,
             presents_credentials,
         })
+    }
+
+    /// The target for people and logs: without its query, which may hold a signature.
+    pub(crate) fn path(&self) -> &str {
+        self.target.split(['?', '#']).next().unwrap_or_default()
     }
 
     /// The key of its response in the caches.

@@ -5,31 +5,48 @@ use http::{Method, StatusCode};
 use reqwest::Response;
 use url::Url;
 
+use super::authentication::{self, AuthenticatedResponse, CredentialProblem};
 use super::client::UpstreamClient;
 use super::credentials::UpstreamAuth;
 use super::error::UpstreamError;
 use super::request::{UpstreamRequest, same_origin};
-use super::{authentication, transport};
+use super::transport;
 
 /// The number of redirects that are followed.
 const REDIRECTS: usize = 5;
 
-/// The response's head and the address that sent it. `Refused` for an address to which no request may go.
+/// A response behind redirects.
+pub(crate) struct Redirected {
+    /// Its head is here.
+    pub response: Response,
+    /// The address that sent it.
+    pub url: Url,
+    /// What became of the upstream's credentials on the way, where that is a problem.
+    pub problem: Option<CredentialProblem>,
+}
+
+/// Sends a request and follows redirects. `Refused` for an address to which no request may go.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,
     auth: &UpstreamAuth,
-) -> Result<(Response, Url), UpstreamError> {
+) -> Result<Redirected, UpstreamError> {
     let (mut url, mut method) = (request.url.clone(), request.method.clone());
+    let mut problem = None;
     // Credentials are no longer sent once a redirect has left the upstream's origin, even if a later one leads back.
     let mut at_upstream = request.below_upstream && same_origin(&url, &client.upstream);
     for _ in 0..=REDIRECTS {
         let response = if at_upstream {
-            authentication::send(client, request, &url, auth).await?
+            let authenticated = authentication::send(client, request, &url, auth).await?;
+            let AuthenticatedResponse { response, problem: of_this } = authenticated;
+            problem = of_this.or(problem);
+            response
         } else {
             transport::send(client, request, &method, &url, None).await?
         };
-        let Some(next) = redirect(&response, &url)? else { return Ok((response, url)) };
+        let Some(next) = redirect(&response, &url)? else {
+            return Ok(Redirected { response, url, problem });
+        };
         if response.status() == StatusCode::SEE_OTHER && method != Method::HEAD {
             method = Method::GET;
         }

@@ -11,11 +11,12 @@ use reqwest::Response;
 use tokio::time::Instant;
 use url::Url;
 
+use super::authentication::CredentialProblem;
 use super::client::UpstreamClient;
 use super::credentials::{Credentials, UpstreamAuth};
 use super::egress_policy::EgressPolicy;
 use super::error::UpstreamError;
-use super::redirects;
+use super::redirects::{self, Redirected};
 use super::request::{UpstreamRequest, same_origin};
 use super::settings::ProxySettings;
 
@@ -117,7 +118,11 @@ impl Remote {
         let below_upstream = same_origin(&url, &self.client.upstream);
         let (body, asked) = (body.map(|(_, bytes)| bytes), method.clone());
         let request = UpstreamRequest { method, url, headers, body, below_upstream };
-        let (response, url) = redirects::send(&self.client, &request, &self.auth).await?;
+        let Redirected { response, url, problem } =
+            redirects::send(&self.client, &request, &self.auth).await?;
+        if let Some(problem @ CredentialProblem::Refused) = problem {
+            return Err(RemoteError::Failed(problem.to_string()));
+        }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body =
             if asked == Method::HEAD { Bytes::new() } else { self.receive(response, &headers, most).await? };

@@ -34,13 +34,21 @@ impl ProxyReply {
         let running = tokio::spawn(async move {
             let answer = runs.answer().await;
             match &answer {
-                Ok(answer) => counts.count(answer.outcome),
+                Ok(answer) => {
+                    counts.count(answer.outcome);
+                    runs.session.note_answer(
+                        runs.plan.repository,
+                        &answer.fetched,
+                        answer.outcome == CacheOutcome::Miss,
+                    );
+                }
                 // The call is started again when it gets a permit to wait.
                 Err(UpstreamError::TooManyWaiting) => {}
                 Err(error) => {
                     counts.count(CacheOutcome::Error);
-                    runs.session.note_failure();
-                    tracing::warn!(target = runs.plan.target, %error, "an upstream gave no answer");
+                    runs.session.note_failure(&runs.plan, error);
+                    let (repository, path) = (&*runs.plan.repository_name, runs.plan.path());
+                    tracing::warn!(repository, path, %error, "an upstream gave no answer");
                 }
             }
             tell.send_replace(Some(answer.map(Arc::new)));
@@ -48,11 +56,15 @@ impl ProxyReply {
         ProxyReply { task, answered, late: Vec::new(), _running: AbortOnDropHandle::new(running) }
     }
 
-    async fn answer(&self) -> Result<Arc<Answer>, UpstreamError> {
-        let lost = || UpstreamError::Unavailable("the question to the upstream was given up".to_owned());
+    /// The answer, or why there is none, with the path that was requested.
+    async fn answer(&self) -> Result<Arc<Answer>, ServiceError> {
+        let lost = || UpstreamError::Unavailable("the request to the upstream was given up".to_owned());
         let mut answered = self.answered.clone();
-        let answer = answered.wait_for(Option::is_some).await.map_err(|_| lost())?.clone();
-        answer.unwrap_or_else(|| Err(lost()))
+        let answer = match answered.wait_for(Option::is_some).await {
+            Ok(answer) => answer.clone().unwrap_or_else(|| Err(lost())),
+            Err(_) => Err(lost()),
+        };
+        answer.map_err(|error| error.at(self.task.plan.path()))
     }
 
     /// The blob, if it has the digests that were expected late. One that has not is removed from the cache.
@@ -62,7 +74,7 @@ impl ProxyReply {
             Err(StoreError::BrokenOff(why)) => {
                 let plan = &self.task.plan;
                 self.task.context().store.uncache(plan.repository, &plan.name).await?;
-                Err(ServiceError::Unavailable(why))
+                Err(UpstreamError::Unavailable(why).at(plan.path()))
             }
             Err(error) => Err(error.into()),
         }
@@ -118,7 +130,8 @@ impl Reply for ProxyReply {
             if let Some(waiter) = waiter {
                 waiter.demand_body();
             }
-            let arriving = single_flight::arriving(content.clone()).await?;
+            let arriving = single_flight::arriving(content.clone()).await;
+            let arriving = arriving.map_err(|error| error.at(self.task.plan.path()))?;
             if in_time {
                 return Ok(arriving);
             }

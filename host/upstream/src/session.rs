@@ -4,7 +4,7 @@
 //! for one upstream: a call that needs no upstream always finds an instance. A call that gets no permit ends, waits for one while it
 //! holds no instance, and is started again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use packhouse_runtime::Plugin;
@@ -13,7 +13,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::cache_key::CacheKey;
 use super::client::UpstreamClient;
-use super::error::UpstreamError;
+use super::error::{UpstreamError, whole_seconds};
+use super::fetched::FetchedResponse;
+use super::health::HealthState;
+use super::plan::FetchPlan;
 use super::sync::lock;
 use super::unverified::UnverifiedResponse;
 
@@ -39,6 +42,18 @@ pub struct UpstreamSession {
     /// What compares versions with those of advisories.
     ordering: Option<Arc<Plugin>>,
     state: Mutex<State>,
+    /// Stays when the session has ended.
+    reports: Mutex<BTreeMap<RepositoryId, UpstreamReport>>,
+}
+
+/// What an upstream did in a call, other than to answer.
+#[derive(Clone, Debug)]
+pub enum UpstreamReport {
+    /// It refused a request, and answered no other one with what it has: its status and the path,
+    /// in words.
+    Refused(Arc<str>),
+    /// It limits the rate of requests: the seconds to wait, where they are known.
+    Throttled(Option<u64>),
 }
 
 #[derive(Default)]
@@ -46,7 +61,13 @@ struct State {
     used: Vec<UsedResponse>,
     /// What is not requested again, since its response was discarded.
     discarded: HashSet<CacheKey>,
-    failed: bool,
+    /// The repositories whose upstream gave no response.
+    failed: HashSet<RepositoryId>,
+    /// The proxies that the plugin left out of its answer, and why.
+    left_out: HashMap<RepositoryId, String>,
+    /// The repositories whose upstream was asked, refused or failed, and has answered no request
+    /// since with what it has.
+    troubles: HashMap<RepositoryId, Trouble>,
     saturated: Option<SaturatedUpstream>,
     permits: Vec<WaitPermit>,
 }
@@ -57,11 +78,19 @@ pub(crate) struct SaturatedUpstream {
     pub client: Arc<UpstreamClient>,
 }
 
+/// A bad state of an upstream, and what happened in words.
+pub(crate) type Trouble = (HealthState, String);
+
 /// What a session has to report at its end.
 pub(crate) struct SessionOutcome {
     pub used: Vec<UsedResponse>,
-    /// Whether an upstream gave no response.
-    pub failed: bool,
+    /// The repositories whose upstream gave no response.
+    pub failed: HashSet<RepositoryId>,
+    /// The proxies that the plugin left out of its answer, and why.
+    pub left_out: HashMap<RepositoryId, String>,
+    /// The repositories whose upstream was asked, refused or failed, and has answered no request
+    /// since with what it has.
+    pub troubles: HashMap<RepositoryId, Trouble>,
     pub saturated: Option<SaturatedUpstream>,
 }
 
@@ -77,11 +106,11 @@ pub(crate) struct WaitPermit {
 #[derive(Clone)]
 pub(crate) struct UsedResponse {
     pub key: CacheKey,
+    pub plan: Arc<FetchPlan>,
+    pub status: u16,
     pub unverified: Arc<UnverifiedResponse>,
     /// Whether an older response is cached that can be served instead.
     pub has_fallback: bool,
-    /// For how long (ms) metadata of its repository are fresh.
-    pub ttl: i64,
 }
 
 /// The slots for those calls of a plugin that wait, where `max_calls` of its calls may run at the same time.
@@ -97,8 +126,8 @@ impl UpstreamSession {
         max_calls: usize,
         ordering: Option<Arc<Plugin>>,
     ) -> Arc<UpstreamSession> {
-        let state = Mutex::default();
-        Arc::new(UpstreamSession { presents_credentials, wait_slots, max_calls, ordering, state })
+        let (state, reports) = (Mutex::default(), Mutex::default());
+        Arc::new(UpstreamSession { presents_credentials, wait_slots, max_calls, ordering, state, reports })
     }
 
     /// What compares versions with those of advisories.
@@ -133,6 +162,7 @@ impl UpstreamSession {
             max_calls: self.max_calls,
             ordering: self.ordering.clone(),
             state: Mutex::new(state),
+            reports: Mutex::default(),
         })
     }
 
@@ -184,8 +214,49 @@ impl UpstreamSession {
     }
 
     /// Notes that an upstream gave no response.
-    pub(crate) fn note_failure(&self) {
-        lock(&self.state).failed = true;
+    pub(crate) fn note_failure(&self, plan: &FetchPlan, error: &UpstreamError) {
+        let repository = plan.repository;
+        let mut state = lock(&self.state);
+        state.failed.insert(repository);
+        if error.is_failure() {
+            let trouble = (HealthState::Unreachable, format!("{error}, for {}", plan.path()));
+            state.troubles.insert(repository, trouble);
+        }
+        drop(state);
+        if let UpstreamError::Throttled(wait) = error {
+            let report = UpstreamReport::Throttled(wait.map(whole_seconds));
+            lock(&self.reports).insert(repository, report);
+        }
+    }
+
+    /// Notes what an upstream answered. An upstream that refuses one address and has what is wanted
+    /// at another refuses nothing. `is_new`: the answer was not remembered.
+    pub(crate) fn note_answer(&self, repository: RepositoryId, fetched: &FetchedResponse, is_new: bool) {
+        let mut reports = lock(&self.reports);
+        match &fetched.refusal {
+            Some(refusal) => {
+                reports.insert(repository, UpstreamReport::Refused(Arc::clone(refusal)));
+                if is_new {
+                    let trouble = (HealthState::Refused, refusal.to_string());
+                    lock(&self.state).troubles.insert(repository, trouble);
+                }
+            }
+            None if fetched.status < 400 => {
+                reports.remove(&repository);
+                lock(&self.state).troubles.remove(&repository);
+            }
+            None => {}
+        }
+    }
+
+    /// Notes that the plugin leaves a proxy out of its answer, and why.
+    pub fn leave_out(&self, repository: RepositoryId, reason: String) {
+        lock(&self.state).left_out.insert(repository, reason);
+    }
+
+    /// What upstreams did in the call, other than to answer.
+    pub fn reports(&self) -> Vec<(RepositoryId, UpstreamReport)> {
+        lock(&self.reports).iter().map(|(repository, report)| (*repository, report.clone())).collect()
     }
 
     /// Whether the upstream's response to this was discarded before the call was started again.
@@ -195,7 +266,8 @@ impl UpstreamSession {
 
     /// Ends the session and gives its permits back.
     pub(crate) fn end(&self) -> SessionOutcome {
-        let State { used, failed, saturated, .. } = std::mem::take(&mut *lock(&self.state));
-        SessionOutcome { used, failed, saturated }
+        let State { used, failed, left_out, troubles, saturated, .. } =
+            std::mem::take(&mut *lock(&self.state));
+        SessionOutcome { used, failed, left_out, troubles, saturated }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
+use std::time::Duration;
 
+use packhouse_config::UpstreamBounds;
 use packhouse_names::ReleaseRules;
 use packhouse_runtime::{Freshness, RepositoryView, ServiceError};
 use packhouse_store::CachedAnswer;
@@ -12,6 +14,8 @@ use url::Url;
 /// The largest response, in bytes, where the plugin named no limit: of a file, which never changes, and of metadata.
 const FILE_BYTES: u64 = 50_000_000_000;
 const METADATA_BYTES: u64 = 256 * 1024 * 1024;
+/// The longest time for which an upstream may send nothing, in seconds.
+const MAX_TIMEOUT_S: u64 = 3600;
 
 /// See the module. Every default is filled in.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +32,8 @@ pub(crate) struct ProxySettings {
     pub releases: ReleaseRules,
     /// Whether no request is sent to the upstream.
     pub offline: bool,
+    /// How long the upstream may send nothing, in seconds; none as the server's configuration says.
+    upstream_timeout_s: Option<u64>,
     /// The limit of the cache, in bytes.
     pub cache_max_bytes: Option<u64>,
     /// The address of the proxy in the operator's network through which the upstream is reached.
@@ -55,6 +61,7 @@ impl ProxySettings {
             stale_on_error: false,
             releases: ReleaseRules::default(),
             offline: false,
+            upstream_timeout_s: None,
             cache_max_bytes: None,
             egress_proxy: None,
             ca_pem: None,
@@ -64,8 +71,14 @@ impl ProxySettings {
     /// A hash of the settings that a connection depends on.
     pub(crate) fn connection(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.upstream.as_str(), &self.egress_proxy, &self.ca_pem).hash(&mut hasher);
+        (self.upstream.as_str(), &self.egress_proxy, &self.ca_pem, self.upstream_timeout_s).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// The bounds of the server's configuration, with what the repository sets for itself.
+    pub(crate) fn bounds(&self, bounds: UpstreamBounds) -> UpstreamBounds {
+        let own = self.upstream_timeout_s.map(|seconds| Duration::from_secs(seconds.clamp(1, MAX_TIMEOUT_S)));
+        UpstreamBounds { idle: own.unwrap_or(bounds.idle), ..bounds }
     }
 
     /// Whether a cached response may be served at `now` (ms since 1970) without asking the upstream.
@@ -180,6 +193,19 @@ mod tests {
         ] {
             assert_eq!(settings.fresh_until(&answer(1_000), freshness), until, "{freshness:?}");
         }
+    }
+
+    #[test]
+    fn a_repository_may_wait_longer_than_the_server() {
+        let second = Duration::from_secs(1);
+        let bounds = UpstreamBounds { connect: second, idle: second, concurrency: 1 };
+        for (change, idle) in
+            [("{}", 1), (r#"{"upstream_timeout_s": 60}"#, 60), (r#"{"upstream_timeout_s": 0}"#, 1)]
+        {
+            assert_eq!(settings(change).bounds(bounds).idle.as_secs(), idle, "{change}");
+        }
+        let longer = settings(r#"{"upstream_timeout_s": 60}"#);
+        assert_ne!(longer.connection(), settings("{}").connection(), "its connections are made anew");
     }
 
     #[test]

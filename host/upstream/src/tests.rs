@@ -15,7 +15,7 @@ use super::client::UpstreamClient;
 use super::credentials::UpstreamAuth;
 use super::egress_policy::{EgressPolicy, NameLookup};
 use super::error::UpstreamError;
-use super::redirects;
+use super::redirects::{self, Redirected};
 use super::request::{Target, UpstreamRequest};
 use super::settings::ProxySettings;
 use packhouse_config::UpstreamBounds;
@@ -89,7 +89,7 @@ async fn a_name_that_turns_to_a_private_address_is_connected_to_where_it_was_jud
     let (_, private) = listen(([127, 0, 0, 2], good.port()).into(), None).unwrap();
     let names = changing(&["127.0.0.1", "127.0.0.2"]);
     let (client, request) = client(good.port(), &names);
-    let (response, _) = redirects::send(&client, &request, &UpstreamAuth::None).await.unwrap();
+    let Redirected { response, .. } = redirects::send(&client, &request, &UpstreamAuth::None).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(
         (names.lookups.load(Ordering::SeqCst), public.load(Ordering::SeqCst)),
@@ -98,7 +98,7 @@ async fn a_name_that_turns_to_a_private_address_is_connected_to_where_it_was_jud
     );
     drop(response);
 
-    let refused = redirects::send(&client, &request, &UpstreamAuth::None).await;
+    let refused = redirects::send(&client, &request, &UpstreamAuth::None).await.map(|it| it.url);
     assert!(matches!(&refused, Err(UpstreamError::Refused(why)) if why.contains("127.0.0.2")), "{refused:?}");
     assert_eq!((names.lookups.load(Ordering::SeqCst), private.load(Ordering::SeqCst)), (2, 0));
 }
@@ -108,7 +108,7 @@ async fn a_redirect_to_its_own_name_is_looked_up_and_judged_again() {
     let (good, _) = listen(([127, 0, 0, 1], 0).into(), Some("/b")).unwrap();
     let (_, private) = listen(([127, 0, 0, 2], good.port()).into(), None).unwrap();
     let (client, request) = client(good.port(), &changing(&["127.0.0.1", "127.0.0.2"]));
-    let refused = redirects::send(&client, &request, &UpstreamAuth::None).await;
+    let refused = redirects::send(&client, &request, &UpstreamAuth::None).await.map(|it| it.url);
     assert!(matches!(refused, Err(UpstreamError::Refused(_))), "{refused:?}");
     assert_eq!(private.load(Ordering::SeqCst), 0);
 }

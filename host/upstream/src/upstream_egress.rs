@@ -13,12 +13,13 @@ use url::{Host, Url};
 use super::egress_policy::{EgressDenied, EgressPolicy, is_public};
 
 /// The kind of destination of a request. Names are judged by its rule when they are looked up.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Destination {
     /// The upstream itself.
     Upstream,
-    /// Wherever an upstream of an allowed network may lead.
-    AllowedNetwork,
+    /// Wherever an upstream of an allowed network may lead, at this port; none for a port that
+    /// makes no difference.
+    AllowedNetwork(Option<u16>),
     /// Public addresses alone.
     Public,
 }
@@ -70,14 +71,17 @@ impl UpstreamEgress {
         let ip: IpAddr = match host {
             Some(Host::Ipv4(ip)) => ip.into(),
             Some(Host::Ipv6(ip)) => ip.into(),
-            _ if self.is_upstream_internal().await => return Ok(Destination::AllowedNetwork),
+            _ if self.is_upstream_internal().await => {
+                let port = port.filter(|port| Some(*port) == self.port || self.policy.names_port(*port));
+                return Ok(Destination::AllowedNetwork(port));
+            }
             _ => return Ok(Destination::Public),
         };
         if is_public(ip) {
             return Ok(Destination::Public);
         }
         if self.policy.allows_target(ip, port, self.port) && self.is_upstream_internal().await {
-            Ok(Destination::AllowedNetwork)
+            Ok(Destination::AllowedNetwork(None))
         } else {
             Err(EgressDenied::target(ip.to_string()))
         }
@@ -128,7 +132,9 @@ impl UpstreamEgress {
     fn filter(&self, destination: Destination, found: &[IpAddr]) -> Vec<IpAddr> {
         let admits = |ip: IpAddr| match destination {
             Destination::Upstream => self.policy.allows(ip, self.port),
-            Destination::AllowedNetwork => is_public(ip) || self.policy.allows_target(ip, None, None),
+            Destination::AllowedNetwork(port) => {
+                is_public(ip) || self.policy.allows_target(ip, port, self.port)
+            }
             Destination::Public => is_public(ip),
         };
         let mut good: Vec<IpAddr> = found.iter().copied().filter(|ip| admits(*ip)).collect();
@@ -229,11 +235,8 @@ mod tests {
             for inner in
                 ["http://10.0.0.7:99/", "http://192.168.0.1:8443/", "http://files.test/", "http://127.0.0.1/"]
             {
-                assert_eq!(
-                    destination(&egress, inner).await,
-                    Some(Destination::AllowedNetwork),
-                    "{upstream} {inner}"
-                );
+                let led = destination(&egress, inner).await;
+                assert!(matches!(led, Some(Destination::AllowedNetwork(_))), "{upstream} {inner}");
             }
             for refused in
                 ["http://127.0.0.1:8081/", "http://192.168.0.1/", "http://172.16.0.1/", "http://[::1]/"]
@@ -252,7 +255,7 @@ mod tests {
         ] {
             let egress = egress(allowed, "http://127.0.0.1:8090/x", &[]);
             for url in ["http://127.0.0.2:8090/", "http://127.0.0.1:8091/", "http://127.0.0.1:1/"] {
-                let expected = led.contains(&url).then_some(Destination::AllowedNetwork);
+                let expected = led.contains(&url).then_some(Destination::AllowedNetwork(None));
                 assert_eq!(destination(&egress, url).await, expected, "{allowed} {url}");
             }
         }
@@ -267,10 +270,26 @@ mod tests {
             egress.filter(destination, &all).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let allowed = "10.0.0.0/8,127.0.0.0/8";
+        let inner = Destination::AllowedNetwork;
         assert_eq!(filter(allowed, Destination::Upstream), ["1.1.1.1", "10.0.0.7", "127.0.0.1"]);
-        assert_eq!(filter(allowed, Destination::AllowedNetwork), ["1.1.1.1", "10.0.0.7"]);
+        assert_eq!(filter(allowed, inner(None)), ["1.1.1.1", "10.0.0.7"]);
+        assert_eq!(filter(allowed, inner(Some(80))), ["1.1.1.1", "10.0.0.7", "127.0.0.1"], "its own port");
         assert_eq!(filter(allowed, Destination::Public), ["1.1.1.1"]);
-        assert_eq!(filter("127.0.0.0/8:*", Destination::AllowedNetwork), ["1.1.1.1", "127.0.0.1"]);
+        assert_eq!(filter("127.0.0.0/8:*", inner(None)), ["1.1.1.1", "127.0.0.1"]);
+        assert_eq!(filter("127.0.0.1:8091,10.0.0.7:443", inner(Some(8091))), ["1.1.1.1", "127.0.0.1"]);
+        assert_eq!(filter("127.0.0.1:8091,10.0.0.7:443", inner(Some(8092))), ["1.1.1.1"]);
+    }
+
+    #[tokio::test]
+    async fn a_network_of_one_port_counts_for_names_at_that_port() {
+        let egress = egress("10.0.0.5:8090,10.0.0.5:8091", "http://10.0.0.5:8090/x", &[]);
+        for (url, port) in [
+            ("http://files.test:8090/", Some(8090)),
+            ("http://files.test:8091/", Some(8091)),
+            ("http://files.test:8092/", None),
+        ] {
+            assert_eq!(destination(&egress, url).await, Some(Destination::AllowedNetwork(port)), "{url}");
+        }
     }
 
     #[tokio::test]

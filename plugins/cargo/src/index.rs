@@ -42,9 +42,11 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     let said = params.segment("name");
     let name = Name::of_page(params).ok_or_else(|| missing(said))?;
     let (mut out, mut seen) = (Output::new(cx), BTreeSet::new());
+    let mut left_out = cx.left_out();
     for source in cx.sources()? {
         if source.is_proxy() {
-            for line in proxy::lines(cx, source, &name, said)? {
+            let lines = proxy::lines(cx, source, &name, said).map(Some);
+            for line in left_out.unless_failed(source, lines)?.unwrap_or_default() {
                 if seen.insert(without_build(&line.version)) {
                     out.push(&line.text)?;
                     out.push("\n")?;
@@ -62,8 +64,6 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
             }
         }
     }
-    if seen.is_empty() {
-        return Err(missing(said));
-    }
+    left_out.or_failure((!seen.is_empty()).then_some(()))?.ok_or_else(|| missing(said))?;
     Ok(Response::ok().content_type("text/plain; charset=utf-8").revalidate().content(out.finish()?))
 }

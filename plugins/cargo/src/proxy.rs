@@ -47,7 +47,8 @@ fn page(cx: &Context, proxy: &Repository, name: &Name, spelt: &str) -> Result<Ve
     let Some(body) = found(cx.upstream("GET", &target).limit(PAGE).start(proxy)?)? else {
         return Ok(Vec::new());
     };
-    let text = String::from_utf8(body.read_all(PAGE)?).map_err(|_| useless("its page is not UTF-8"))?;
+    let unusable = |what: &str| useless(&format!("{what}, for {target}"));
+    let text = String::from_utf8(body.read_all(PAGE)?).map_err(|_| unusable("its page is not UTF-8"))?;
     let written: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let read: Vec<ForeignLine> = written.iter().filter_map(|line| ForeignLine::read(line)).collect();
     let own = |line: &ForeignLine| {
@@ -55,7 +56,7 @@ fn page(cx: &Context, proxy: &Repository, name: &Name, spelt: &str) -> Result<Ve
     };
     // A page for people that stands there is none of the index.
     if read.is_empty() && !written.is_empty() {
-        return Err(useless("its page holds no line of an index"));
+        return Err(unusable("its page holds no line of an index"));
     }
     Ok(read.into_iter().filter(own).collect())
 }
@@ -87,8 +88,9 @@ pub(crate) fn file(
         withdrawn::remember(proxy, name, &line)?;
     }
     let path = format!("api/v1/crates/{}/{number}/download", line.name);
+    let Some(config) = config(cx, proxy)? else { return Ok(None) };
     let fetch = cx
-        .upstream("GET", &below(proxy, &address(&config(cx, proxy)?.dl, &line))?)
+        .upstream("GET", &below(proxy, &address(&config.dl, &line))?)
         .fresh(Freshness::Immutable)
         .limit(FILE_LIMIT)
         .expect(&line.checksum)
@@ -100,10 +102,12 @@ pub(crate) fn file(
     Ok(found(reply)?.map(Response::blob))
 }
 
-fn config(cx: &Context, proxy: &Repository) -> Result<Config, Failure> {
+/// What the upstream says of itself; none where it does not.
+fn config(cx: &Context, proxy: &Repository) -> Result<Option<Config>, Failure> {
     let reply = cx.upstream("GET", "/config.json").limit(DOCUMENT).start(proxy)?;
-    let body = found(reply)?.ok_or_else(|| useless("it has no config.json"))?;
-    serde_json::from_slice(&body.read_all(DOCUMENT)?).map_err(|_| useless("its config.json is none"))
+    let Some(body) = found(reply)? else { return Ok(None) };
+    let config = serde_json::from_slice(&body.read_all(DOCUMENT)?);
+    config.map(Some).map_err(|error| useless(&format!("{error}, for /config.json")))
 }
 
 /// An address that lies below the upstream's own as a target there: to others no credentials are shown.
@@ -134,13 +138,13 @@ pub(crate) fn search(cx: &Context, proxy: &Repository, words: &str, limit: u32) 
     if !proxy.withheld(&asked)?.is_empty() {
         return Ok(Found::default());
     }
-    let Some(api) = config(cx, proxy)?.api else { return Ok(Found::default()) };
+    let Some(api) = config(cx, proxy)?.and_then(|config| config.api) else { return Ok(Found::default()) };
     let target =
         format!("{}/api/v1/crates?q={}&per_page={limit}", api.trim_end_matches('/'), percent_encode(words));
     let fetch = cx.upstream("GET", &below(proxy, &target)?).header("accept", "application/json");
     let Some(body) = found(fetch.limit(DOCUMENT).start(proxy)?)? else { return Ok(Found::default()) };
     let mut read: Found = serde_json::from_slice(&body.read_all(DOCUMENT)?)
-        .map_err(|_| useless("what it finds cannot be read"))?;
+        .map_err(|error| useless(&format!("what it finds cannot be read: {error}")))?;
     let spelt = |name: &str| Name::new(name).map(|name| name.as_str().to_owned());
     let names: Vec<String> = read.crates.iter().filter_map(|one| spelt(&one.name)).collect();
     let withheld = proxy.withheld(&names)?;
@@ -148,18 +152,14 @@ pub(crate) fn search(cx: &Context, proxy: &Repository, words: &str, limit: u32) 
     Ok(read)
 }
 
-/// An upstream's answer to a question for something that it may not have.
+/// The body of an upstream's answer to a question for something that it may not have.
 fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
-    match reply.status()? {
-        200 => Ok(Some(reply.body()?)),
-        404 | 410 | 451 => Ok(None),
-        status => Err(useless(&format!("it answered with status {status}"))),
-    }
+    Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
 /// 502 for what nothing can be done with.
 fn useless(text: &str) -> Failure {
-    Error::Unavailable(format!("the upstream registry is no use: {text}")).into()
+    Failure::unusable_upstream(text)
 }
 
 #[cfg(test)]

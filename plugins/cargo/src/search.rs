@@ -25,8 +25,10 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     for source in cx.hosted()? {
         add(hosted(source, words, limit)?);
     }
+    let mut left_out = cx.left_out();
     for source in cx.proxies()? {
-        add(proxy::search(cx, source, words, limit)?);
+        let found = proxy::search(cx, source, words, limit).map(Some);
+        left_out.unless_failed(source, found)?.into_iter().for_each(&mut add);
     }
     all.crates.truncate(limit as usize);
     let mut out = Output::new(cx);

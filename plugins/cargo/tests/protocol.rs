@@ -149,8 +149,14 @@ fn a_proxy_passes_lines_on_and_serves_what_they_name() {
     proxy.get("/api/v1/crates/Far_Away/1.0.0/download").send().expect(404);
     host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], b"<html>");
     proxy.get("/fa/r_/far_away").send().expect(502);
-    host.answer_upstream("GET", "/fa/r_/far_away", 404, &[], b"");
-    proxy.get("/fa/r_/far_away").send().expect(404);
+    for status in [404, 410, 401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", "/fa/r_/far_away", status, &[], b"");
+        proxy.get("/fa/r_/far_away").send().expect(404);
+    }
+    // An upstream that refuses to say where its files are has none.
+    host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], bad.as_bytes());
+    host.answer_upstream("GET", "/config.json", 403, &[], b"");
+    proxy.get("/api/v1/crates/Far_Away/1.1.0/download").send().expect(404);
 }
 
 #[test]

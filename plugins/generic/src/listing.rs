@@ -13,14 +13,13 @@ const MAX_PAGE: usize = 1000;
 /// The listing of a folder. 404 where nothing is stored below it; the repository itself is always there.
 pub(crate) fn folder(cx: &Context, request: &Request, folder: &str) -> Result<Response, Failure> {
     let (limit, after) = (limit(request)?, request.query("after").unwrap_or_default());
-    let mut levels = Vec::new();
-    for source in cx.sources()? {
+    let levels = cx.all(|source| {
         if source.is_proxy() {
-            levels.extend(proxy::level(cx, source, folder, after, limit)?);
+            proxy::level(cx, source, folder, after, limit)
         } else {
-            levels.push(stored(source, folder, after, limit)?);
+            stored(source, folder, after, limit).map(Some)
         }
-    }
+    })?;
     let (entries, next) = merged(levels, limit);
     if entries.is_empty() && after.is_empty() && !folder.is_empty() {
         return Err(missing(&format!("{folder}/")));

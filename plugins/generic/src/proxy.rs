@@ -26,7 +26,7 @@ pub(crate) fn file(
     path: &str,
 ) -> Result<Option<Response>, Failure> {
     let method = if request.method == "HEAD" { "HEAD" } else { "GET" };
-    let Some((reply, headers)) = found(ask(cx, proxy, method, path)?.start(proxy)?, path)? else {
+    let Some((reply, headers)) = found(ask(cx, proxy, method, path)?.start(proxy)?)? else {
         return checksum(cx, proxy, path);
     };
     let mut response = Response::ok().content_type(media::of(path)).revalidate();
@@ -62,7 +62,7 @@ fn checked(
 /// A checksum that the upstream has no file of: it is made of the file.
 fn checksum(cx: &Context, proxy: &Repository, path: &str) -> Result<Option<Response>, Failure> {
     let Some((of, algorithm)) = Algorithm::split(path) else { return Ok(None) };
-    let Some((reply, headers)) = found(ask(cx, proxy, "GET", of)?.start(proxy)?, of)? else {
+    let Some((reply, headers)) = found(ask(cx, proxy, "GET", of)?.start(proxy)?)? else {
         return Ok(None);
     };
     let (body, _) = checked(reply, &headers)?;
@@ -86,18 +86,10 @@ fn encoded(path: &str) -> String {
 type Headers = Vec<(String, String)>;
 
 /// An upstream's answer; none where it has nothing there.
-fn found(reply: Reply, path: &str) -> Result<Option<(Reply, Headers)>, Failure> {
-    match reply.status()? {
-        200 => {
-            let headers = reply.headers()?;
-            Ok(Some((reply, headers)))
-        }
-        404 | 410 => Ok(None),
-        status => {
-            let text = format!("the upstream answered with status {status} for {path}");
-            Err(Error::Unavailable(text).into())
-        }
-    }
+fn found(reply: Reply) -> Result<Option<(Reply, Headers)>, Failure> {
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    let headers = reply.headers()?;
+    Ok(Some((reply, headers)))
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -116,7 +108,7 @@ pub(crate) fn level(
     let target = format!("{}{slash}?limit={limit}&after={}", encoded(folder), percent_encode(after));
     let asked =
         cx.upstream("GET", &target).header("accept", "application/json").limit(LISTING).start(proxy)?;
-    let Some((reply, headers)) = found(asked, folder)? else { return Ok(None) };
+    let Some((reply, headers)) = found(asked)? else { return Ok(None) };
     let kind = header(&headers, "content-type").unwrap_or_default();
     if kind.split(';').next().unwrap_or_default().trim() != "application/json" {
         return Ok(None);

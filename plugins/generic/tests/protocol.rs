@@ -89,7 +89,12 @@ fn a_proxy_asks_its_upstream_and_tells_what_it_is() {
     host.answer_upstream("GET", "/a/foo", 200, &[("x-checksum-sha256", &sum.replace('2', "3"))], b"foo");
     proxy.get("/a/foo").send().expect(502);
     host.answer_upstream("GET", "/a/foo", 500, &[], b"");
-    proxy.get("/a/foo").send().expect(502);
+    let failed = proxy.get("/a/foo").send().expect(502).text();
+    assert!(failed.contains("status 500") && failed.contains("/a/foo"), "{failed}");
+    for status in [410, 401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", "/a/foo", status, &[], b"");
+        proxy.get("/a/foo").send().expect(404);
+    }
 }
 
 #[test]

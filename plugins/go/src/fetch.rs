@@ -47,21 +47,13 @@ fn file(
 
 /// All versions but those that name commits, which the protocol leaves out.
 fn list(cx: &Context, module: &Module) -> Result<Response, Failure> {
-    let (mut all, mut there) = (BTreeSet::new(), false);
-    for source in cx.sources()? {
-        let versions = if source.is_proxy() {
-            proxy::versions(cx, source, module)?
-        } else {
-            hosted::versions(source, module)?
-        };
-        if let Some(versions) = versions {
-            there = true;
-            all.extend(versions.into_iter().filter(|version| !version.is_pseudo()));
-        }
-    }
-    if !there {
+    let found = cx.all(|source| {
+        if source.is_proxy() { proxy::versions(cx, source, module) } else { hosted::versions(source, module) }
+    })?;
+    if found.is_empty() {
         return Err(missing(module.as_str()));
     }
+    let all: BTreeSet<Version> = found.into_iter().flatten().filter(|version| !version.is_pseudo()).collect();
     let mut out = Output::new(cx);
     for version in all {
         out.push(version.as_str())?;
@@ -72,15 +64,10 @@ fn list(cx: &Context, module: &Module) -> Result<Response, Failure> {
 
 /// The best of what each source calls its latest.
 fn latest(cx: &Context, module: &Module) -> Result<Option<Response>, Failure> {
-    let mut all: Vec<(Version, Info)> = Vec::new();
-    for source in cx.sources()? {
-        let info = if source.is_proxy() {
-            proxy::latest(cx, source, module)?
-        } else {
-            hosted::latest(source, module)?
-        };
-        all.extend(info.and_then(|info| Some((Version::new(&info.version)?, info))));
-    }
-    let best = all.into_iter().max_by(|(one, _), (other, _)| one.rank().cmp(&other.rank()));
+    let found: Vec<Info> = cx.all(|source| {
+        if source.is_proxy() { proxy::latest(cx, source, module) } else { hosted::latest(source, module) }
+    })?;
+    let all = found.into_iter().filter_map(|info| Some((Version::new(&info.version)?, info)));
+    let best = all.max_by(|(one, _), (other, _)| one.rank().cmp(&other.rank()));
     best.map(|(_, info)| Ok(Response::json(&info)?.revalidate())).transpose()
 }

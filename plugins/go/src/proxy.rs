@@ -28,7 +28,7 @@ pub(crate) fn versions(
 ) -> Result<Option<Vec<Version>>, Failure> {
     let target = format!("/{}/@v/list", module.escaped());
     let Some(body) = found(cx.upstream("GET", &target).limit(LIST).start(proxy)?)? else { return Ok(None) };
-    let text = String::from_utf8(body.read_all(LIST)?).map_err(|_| useless("its list is not UTF-8"))?;
+    let text = String::from_utf8(body.read_all(LIST)?).map_err(|error| unusable(&target, &error))?;
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
     let fitting = |version: &Version| version.fits(module);
     let mut all: Vec<Version> = words.filter_map(Version::new).filter(fitting).collect();
@@ -53,16 +53,21 @@ pub(crate) fn versions(
     Ok(Some(offered.into_iter().map(|(version, _)| version).collect()))
 }
 
+/// 502: what stands at a path cannot be read.
+fn unusable(path: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::unusable_upstream(format!("{error}, for {path}"))
+}
+
 fn ask_info(cx: &Context, proxy: &Repository, module: &Module, version: &Version) -> Result<Reply, Error> {
     let target = format!("/{}", path(module, version, Part::Info));
     cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(INFO).start(proxy)
 }
 
 fn read_info(reply: Reply) -> Result<Option<Info>, Failure> {
+    let path = reply.path().to_owned();
     let Some(body) = found(reply)? else { return Ok(None) };
-    let info: Info = serde_json::from_slice(&body.read_all(INFO)?)
-        .map_err(|_| useless("what it says of a version is no JSON"))?;
-    Ok(Some(info))
+    let info = serde_json::from_slice(&body.read_all(INFO)?);
+    info.map(Some).map_err(|error| unusable(&path, &error))
 }
 
 /// What is said of a version; none where it is not there.
@@ -169,16 +174,7 @@ fn remember(proxy: &Repository, module: &Module, version: &Version, info: &Info)
     Ok(())
 }
 
-/// An upstream's answer; none where it has nothing there.
+/// The body of an upstream's answer; none where it has nothing there.
 pub(crate) fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
-    match reply.status()? {
-        200 => Ok(Some(reply.body()?)),
-        404 | 410 => Ok(None),
-        status => Err(useless(&format!("it answered with status {status}"))),
-    }
-}
-
-/// 502 for what nothing can be done with.
-fn useless(text: &str) -> Failure {
-    Error::Unavailable(format!("the upstream module proxy is no use: {text}")).into()
+    Ok(reply.found()?.map(Reply::body).transpose()?)
 }

@@ -2,7 +2,7 @@
 //! the database itself, but for modules in `GONOSUMDB`.
 
 use crate::module::Module;
-use crate::proxy;
+use crate::{hosted, proxy};
 use packhouse_sdk::{Context, Failure, Freshness, Intent, Params, Request, Response, percent_encode};
 
 /// Bytes of a tile or a record.
@@ -34,15 +34,42 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     let moving = path.get(1).is_none_or(|second| second == "latest" || second == "supported");
     let target: Vec<String> =
         path.iter().map(|segment| percent_encode(segment).replace("%40", "@").replace("%21", "!")).collect();
-    for source in cx.proxies()? {
+    let (proxies, mut left_out) = (cx.proxies()?, cx.left_out());
+    for source in &proxies {
         let fetch = cx.upstream("GET", &format!("/sumdb/{}", target.join("/"))).limit(LIMIT);
         let fetch = if moving { fetch } else { fetch.fresh(Freshness::Immutable) };
-        if let Some(body) = proxy::found(fetch.start(source)?)? {
+        let answer = fetch.start(source).map_err(Failure::from).and_then(proxy::found);
+        if let Some(body) = left_out.unless_failed(source, answer)? {
             let response = Response::blob(body).content_type("text/plain; charset=utf-8");
             return Ok(if moving { response.revalidate() } else { response.immutable() });
         }
     }
-    Err(missing())
+    left_out.or_failure(None::<()>)?;
+    Err(match module(path) {
+        Some(module) if is_published(cx, &module)? => own(&module),
+        Some(module) if !proxies.is_empty() => unknown(&module),
+        _ => missing(),
+    })
+}
+
+/// Whether a module is published here. Of such a one no upstream hears.
+fn is_published(cx: &Context, module: &Module) -> Result<bool, Failure> {
+    for source in cx.hosted()? {
+        if hosted::versions(source, module)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn own(module: &Module) -> Failure {
+    Failure::not_found(format!(
+        "not found: {module} is published in this repository, and no checksum database is asked for it; name it in GONOSUMDB"
+    ))
+}
+
+fn unknown(module: &Module) -> Failure {
+    Failure::not_found(format!("not found: the upstream passes no checksum of {module} through"))
 }
 
 fn missing() -> Failure {

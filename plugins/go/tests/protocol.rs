@@ -108,6 +108,10 @@ fn a_proxy_passes_on_what_the_upstream_has() {
     assert!(proxy.effects().to_string().contains("shown example.com/Far v1.0.0"), "{}", proxy.effects());
     host.answer_upstream("GET", "/example.com/!far/@v/list", 500, &[], b"");
     get("@v/list", 502);
+    for status in [401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", "/example.com/!far/@v/list", status, &[], b"");
+        get("@v/list", 404);
+    }
     host.answer_upstream("GET", "/example.com/!far/@latest", 200, &[], b"<html>");
     get("@latest", 502);
 }
@@ -164,8 +168,12 @@ fn the_checksum_database_is_passed_through() {
         assert_eq!(found.text(), "a record");
     }
     let asked = host.fetched().len();
-    group.get("/sumdb/sum.golang.org/lookup/example.com/ours@v1.0.0").send().expect(404);
+    let ours = group.get("/sumdb/sum.golang.org/lookup/example.com/ours@v1.0.0").send().expect(404).text();
+    assert!(ours.contains("example.com/ours is published in this repository"), "{ours}");
     assert_eq!(host.fetched().len(), asked, "the database hears of our modules");
+    host.answer_upstream("GET", "/sumdb/sum.golang.org/lookup/example.com/none@v1.0.0", 404, &[], b"");
+    let none = group.get("/sumdb/sum.golang.org/lookup/example.com/none@v1.0.0").send().expect(404).text();
+    assert!(!none.contains("no checksum database"), "{none}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Re
 
 /// `GET /api/charts`.
 pub(crate) fn all(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let listing = listing::all(cx)?;
+    let listing = listing::all(cx)?.ok_or_else(index::missing)?;
     let mut out = Output::new(cx);
     out.push("{")?;
     for (at, (name, versions)) in listing.iter().enumerate() {

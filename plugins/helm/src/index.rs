@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 const NEVER: &str = "1970-01-01T00:00:00Z";
 
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let listing = listing::all(cx)?;
+    let listing = listing::all(cx)?.ok_or_else(missing)?;
     let mut out = Output::new(cx);
     out.push("apiVersion: v1\n")?;
     out.push(if listing.is_empty() { "entries: {}\n" } else { "entries:\n" })?;
@@ -35,6 +35,11 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     out.push(&text)?;
     let content = out.finish()?;
     Ok(Response::ok().content_type("application/x-yaml").revalidate().content(content))
+}
+
+/// 404: the upstream has no index, or refuses to show it.
+pub(crate) fn missing() -> Failure {
+    Failure::not_found("There is no index of charts in this repository")
 }
 
 /// `cm-push` finds the requests of ChartMuseum below the `contextPath`.

@@ -8,22 +8,21 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// All charts; of one version in two repositories the first stands. The newest version is first.
-pub(crate) fn all(cx: &Context) -> Result<Listing, Failure> {
-    let mut found = Listing::new();
-    for repository in cx.sources()? {
-        let more = if repository.is_proxy() {
-            let mut listing = proxy::listing(cx, repository)?;
-            let names: Vec<String> = listing.keys().cloned().collect();
-            for name in repository.withheld(&names)? {
-                listing.remove(&name);
-            }
-            listing
-        } else {
-            hosted(repository, records::CHARTS)?
-        };
-        join(&mut found, more);
-    }
-    Ok(sorted(found))
+/// None where no repository has an index.
+pub(crate) fn all(cx: &Context) -> Result<Option<Listing>, Failure> {
+    let found = cx.all(|repository| {
+        if !repository.is_proxy() {
+            return hosted(repository, records::CHARTS).map(Some);
+        }
+        let Some(mut listing) = proxy::listing(cx, repository)? else { return Ok(None) };
+        let names: Vec<String> = listing.keys().cloned().collect();
+        for name in repository.withheld(&names)? {
+            listing.remove(&name);
+        }
+        Ok(Some(listing))
+    })?;
+    let is_there = !found.is_empty() || cx.sources()?.is_empty();
+    Ok(is_there.then(|| joined(found)))
 }
 
 /// One chart, as [`all`] has it; empty where there is none.
@@ -31,17 +30,15 @@ pub(crate) fn of(cx: &Context, name: &str) -> Result<Vec<Listed>, Failure> {
     if !name::is_name(name) {
         return Ok(Vec::new());
     }
-    let mut found = Listing::new();
-    for repository in cx.sources()? {
-        let more = if repository.is_proxy() {
-            let mut listing = proxy::listing(cx, repository)?;
-            listing.remove(name).map(|versions| (name.to_owned(), versions)).into_iter().collect()
+    let found = cx.all(|repository| {
+        let mut listing = if repository.is_proxy() {
+            proxy::listing(cx, repository)?.unwrap_or_default()
         } else {
             hosted(repository, &records::versions(name))?
         };
-        join(&mut found, more);
-    }
-    Ok(sorted(found).remove(name).unwrap_or_default())
+        Ok(listing.remove(name).map(|versions| Listing::from([(name.to_owned(), versions)])))
+    })?;
+    Ok(joined(found).remove(name).unwrap_or_default())
 }
 
 fn hosted(repository: &Repository, prefix: &str) -> Result<Listing, Failure> {
@@ -53,15 +50,13 @@ fn hosted(repository: &Repository, prefix: &str) -> Result<Listing, Failure> {
     Ok(found)
 }
 
-fn join(found: &mut Listing, more: Listing) {
-    for (name, versions) in more {
+fn joined(listings: Vec<Listing>) -> Listing {
+    let mut found = Listing::new();
+    for (name, versions) in listings.into_iter().flatten() {
         let there = found.entry(name).or_default();
         let known: BTreeSet<String> = there.iter().map(|one| one.chart.version.clone()).collect();
         there.extend(versions.into_iter().filter(|one| !known.contains(&one.chart.version)));
     }
-}
-
-fn sorted(mut found: Listing) -> Listing {
     for versions in found.values_mut() {
         versions.sort_by_cached_key(|one| {
             Reverse((name::version(&one.chart.version), one.chart.version.clone()))

@@ -10,7 +10,7 @@ use crate::records::{self, Fetched};
 use crate::{FILE_LIMIT, name, upstream_index};
 use packhouse_sdk::address::below;
 use packhouse_sdk::{
-    Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
+    Blob, Context, Digest, Entry, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
     Repository, Response, Settings, Timestamp, Version,
 };
 
@@ -19,9 +19,9 @@ const INDEX: u64 = 16 << 20;
 /// Bytes that are read at once.
 const PIECE: u32 = 1 << 20;
 
-/// What the upstream has, as far as it may be offered.
-pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Listing, Failure> {
-    let mut listing = upstream(cx, proxy, None)?;
+/// What the upstream has, as far as it may be offered; none where it has no index.
+pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Option<Listing>, Failure> {
+    let Some(mut listing) = upstream(cx, proxy, None)? else { return Ok(None) };
     let gone = withdraw(proxy, &listing)?;
     for (name, versions) in &mut listing {
         let all = std::mem::take(versions);
@@ -33,26 +33,24 @@ pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Listing, Failu
         listing.entry(name).or_default().extend(kept);
     }
     listing.retain(|_, versions| !versions.is_empty());
-    Ok(listing)
+    Ok(Some(listing))
 }
 
-/// The upstream's index, or what it has of one chart.
-fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Listing, Failure> {
+/// The upstream's index, or what it has of one chart; none where it has no index.
+fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Option<Listing>, Failure> {
     let reply = cx.upstream("GET", "index.yaml").limit(INDEX).start(proxy)?;
-    match reply.status()? {
-        200 => {}
-        status => return Err(unexpected(&format!("index.yaml: status {status}"))),
-    }
+    let Some(reply) = reply.found()? else { return Ok(None) };
     let base = reply.address()?;
     let bytes = whole(&reply.body()?)?;
-    upstream_index::read(&bytes, &base, only).ok_or_else(|| unexpected("index.yaml: no index of charts"))
+    let listing = upstream_index::read(&bytes, &base, only);
+    listing.map(Some).ok_or_else(|| unexpected("it is not an index of charts, for index.yaml"))
 }
 
 /// All of an index, in memory that is asked for once: what grows by doubling takes three times as much for a while.
 fn whole(body: &Blob) -> Result<Vec<u8>, Failure> {
     let size = body.size()?;
     if size > INDEX {
-        return Err(unexpected("index.yaml: larger than 16 MiB"));
+        return Err(unexpected("it is larger than 16 MiB, for index.yaml"));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     loop {
@@ -66,7 +64,7 @@ fn whole(body: &Blob) -> Result<Vec<u8>, Failure> {
 
 /// 502: what the upstream sent makes no sense here.
 fn unexpected(what: &str) -> Failure {
-    Error::Unavailable(what.to_owned()).into()
+    Failure::unusable_upstream(what)
 }
 
 fn release(one: &Listed, withdrawn: bool) -> Release {
@@ -118,7 +116,8 @@ pub(crate) fn file(cx: &Context, proxy: &Repository, asked: &str) -> Result<Opti
         }
     }
     for (name, version) in name::cuts(file) {
-        let versions = upstream(cx, proxy, Some(name))?.remove(name).unwrap_or_default();
+        let Some(mut listing) = upstream(cx, proxy, Some(name))? else { return Ok(None) };
+        let versions = listing.remove(name).unwrap_or_default();
         if let Some(one) = versions.into_iter().find(|one| one.chart.version == version) {
             return serve(cx, proxy, &one, false, signed.is_some());
         }
@@ -150,11 +149,8 @@ fn serve(
         fetch = fetch.expect(&Digest::new("sha256", hex)?);
     }
     let reply = fetch.show_as(name, version, &path).start(proxy)?;
-    match reply.status()? {
-        200 => Ok(Some(Response::blob(reply.body()?).content_type(MEDIA_TYPE).immutable())),
-        404 | 410 => Ok(None),
-        status => Err(unexpected(&format!("{}: status {status}", one.url))),
-    }
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    Ok(Some(Response::blob(reply.body()?).content_type(MEDIA_TYPE).immutable()))
 }
 
 /// As Helm asks for it: at the chart's address with `.prov` behind its path.
@@ -164,11 +160,8 @@ fn provenance(cx: &Context, proxy: &Repository, one: &Listed) -> Result<Option<R
     let (settings, target) = (Settings::of(proxy)?, format!("{path}.prov{mark}{query}"));
     let upstream = settings.upstream.as_deref().unwrap_or_default();
     let reply = cx.upstream("GET", below(upstream, &target)).limit(provenance::LIMIT).start(proxy)?;
-    match reply.status()? {
-        200 => Ok(Some(Response::blob(reply.body()?).content_type(PROVENANCE_TYPE).revalidate())),
-        404 | 410 => Ok(None),
-        status => Err(unexpected(&format!("{path}.prov: status {status}"))),
-    }
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    Ok(Some(Response::blob(reply.body()?).content_type(PROVENANCE_TYPE).revalidate()))
 }
 
 /// What is known of a version whose file is fetched. Whoever is faster has remembered the same.

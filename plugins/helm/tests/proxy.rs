@@ -90,8 +90,13 @@ fn what_is_no_index_is_the_upstreams_fault() {
         host.answer_upstream("GET", "index.yaml", 200, &[], body.as_bytes());
         mount.get("/index.yaml").send().expect(502);
     }
-    host.answer_upstream("GET", "index.yaml", 404, &[], b"");
-    mount.get("/charts/demo-1.0.0.tgz").send().expect(502);
+    // An index counts as a file: where there is none, or the upstream refuses it, nothing is there.
+    for status in [404, 403] {
+        host.answer_upstream("GET", "index.yaml", status, &[], b"");
+        for path in ["/index.yaml", "/api/charts", "/charts/demo-1.0.0.tgz"] {
+            mount.get(path).send().expect(404);
+        }
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Re
     }
 }
 
-/// The answer of the first member that has it. A member that fails is not passed over: a later one may have other bytes.
+/// The answer of the first member that has it.
 fn first(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
     let found = cx.first(|member| {
         let answer = if member.is_proxy() {
@@ -52,9 +52,12 @@ fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
     for member in cx.hosted()? {
         all.extend(index::metadata(member, folder)?);
     }
+    let mut left_out = cx.left_out();
     for member in cx.proxies()? {
-        all.extend(foreign(cx, member, folder)?);
+        all.extend(left_out.unless_failed(member, foreign(cx, member, folder))?);
     }
+    let all = left_out.or_failure(Some(all).filter(|all| !all.is_empty()))?;
+    let mut all = all.unwrap_or_default();
     if all.len() < 2 {
         return Ok(all.pop());
     }

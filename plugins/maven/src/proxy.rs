@@ -8,8 +8,7 @@ use crate::checksum::Algorithm;
 use crate::layout::{FilePath, Item, Kind, METADATA, Target, join};
 use crate::{media, sums};
 use packhouse_sdk::{
-    Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
-    percent_encode,
+    Context, Digest, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response, percent_encode,
 };
 
 use signed::Judged;
@@ -189,9 +188,9 @@ fn is_page(headers: &[(String, String)], path: &str) -> bool {
     header(headers, "content-type").is_some_and(html) && !path.ends_with(".html") && !path.ends_with(".htm")
 }
 
-/// 502 for an upstream that does not let this server read.
+/// 502 for a status by which an upstream says nothing of what it has.
 fn refused(status: u16, path: &str) -> Failure {
-    Failure::from(Error::Unavailable(format!("the upstream answered with status {status} for {path}")))
+    Failure::unusable_upstream(format!("the upstream answered with status {status}, for {path}"))
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

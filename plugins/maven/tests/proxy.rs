@@ -53,6 +53,27 @@ fn what_is_signed_is_stated_once() {
 }
 
 #[test]
+fn what_an_upstream_refuses_is_not_there_and_its_checksum_is_not_needed() {
+    let host = MemoryHost::new();
+    let central = proxy(&host, false);
+    lay(&host, JAR, b"a jar");
+    for algorithm in ["sha256", "md5"] {
+        host.answer_upstream("GET", &format!("{JAR}.{algorithm}"), 404, &[], b"");
+    }
+    for status in [401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", &format!("{JAR}.sha1"), status, &[], b"");
+        assert_eq!(central.get(JAR).send().expect(200).body, b"a jar");
+    }
+    for status in [404, 410, 401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", JAR, status, &[], b"");
+        central.get(JAR).send().expect(404);
+    }
+    host.answer_upstream("GET", JAR, 500, &[], b"");
+    let failed = central.get(JAR).send().expect(502).text();
+    assert!(failed.contains("status 500") && failed.contains(JAR), "{failed}");
+}
+
+#[test]
 fn a_page_in_the_place_of_a_signature_is_none_and_a_build_that_changes_has_none() {
     let host = MemoryHost::new();
     let central = proxy(&host, true);

@@ -125,8 +125,10 @@ pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Re
             })
         }));
     }
+    let mut left_out = cx.left_out();
     for proxy in cx.proxies()? {
-        let Some(Content::Blob(blob)) = proxy::pass_on(cx, proxy, "-/npm/v1/keys")? else { continue };
+        let answer = left_out.unless_failed(proxy, proxy::pass_on(cx, proxy, "-/npm/v1/keys"))?;
+        let Some(Content::Blob(blob)) = answer else { continue };
         let document: Value = serde_json::from_slice(&blob.read_all(KEYS)?).unwrap_or_default();
         keys.extend(document.get("keys").and_then(Value::as_array).into_iter().flatten().cloned());
     }

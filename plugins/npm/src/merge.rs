@@ -21,17 +21,17 @@ pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> 
             sources.push((repository, Some(package)));
         }
     }
-    let (alone, mut found) = (sources.len() == 1, false);
+    let (alone, mut found, mut left_out) = (sources.len() == 1, None, cx.left_out());
     for (repository, package) in sources {
-        found |= match package {
-            None => proxy::add(cx, repository, name, alone, rendering)?,
+        let added = match package {
+            None => proxy::add(cx, repository, name, alone, rendering).map(|added| added.then_some(())),
             Some(package) => {
-                hosted::add(repository, name, package, alone, rendering)?;
-                true
+                hosted::add(repository, name, package, alone, rendering).map(Some).map_err(Failure::from)
             }
         };
+        found = found.or(left_out.unless_failed(repository, added)?);
     }
-    if found { Ok(()) } else { Err(missing(name)) }
+    left_out.or_failure(found)?.ok_or_else(|| missing(name))
 }
 
 /// The tags of a package.
@@ -39,21 +39,22 @@ pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> 
 /// # Errors
 /// 404 where no repository knows it.
 pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>, Failure> {
-    let mut all: Option<BTreeMap<String, String>> = None;
-    for repository in cx.sources()? {
-        let tags = if repository.is_proxy() {
+    // A package of which nothing is offered has no tags, and is there.
+    let found = cx.all(|repository| {
+        Ok(if repository.is_proxy() {
             proxy::UpstreamPackage::open(cx, repository, name)?.map(|upstream| upstream.tags)
         } else {
             Package::find(repository, name)?.map(|package| package.value.tags)
-        };
-        // A package of which nothing is offered has no tags, and is there.
-        let Some(tags) = tags else { continue };
-        let all = all.get_or_insert_default();
-        for (tag, number) in tags {
-            all.entry(tag).or_insert(number);
-        }
+        })
+    })?;
+    if found.is_empty() {
+        return Err(missing(name));
     }
-    all.ok_or_else(|| missing(name))
+    let mut all = BTreeMap::new();
+    for (tag, number) in found.into_iter().flatten() {
+        all.entry(tag).or_insert(number);
+    }
+    Ok(all)
 }
 
 /// One version, from the first repository that has it.

@@ -6,7 +6,6 @@ use crate::name::Name;
 use crate::packument::{Rendering, Summary};
 use crate::pieces::MANY;
 use crate::readme::Readme;
-use crate::records::missing_version;
 use crate::upstream_packument::{self, Packument, UpstreamVersion};
 use crate::upstream_pieces::UpstreamPieces;
 use crate::version::highest;
@@ -109,18 +108,9 @@ fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Pac
     Ok(Some(Packument::open(proxy, body, name)?))
 }
 
-/// An upstream's answer to a question for something that it may not have.
+/// The body of an upstream's answer to a question for something that it may not have.
 fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
-    match reply.status()? {
-        200 => Ok(Some(reply.body()?)),
-        404 | 410 | 451 => Ok(None),
-        status => Err(useless(format!("The upstream repository answered {status}"))),
-    }
-}
-
-/// What an upstream says that nothing can be done with.
-fn useless(text: String) -> Failure {
-    Failure::new(502, "upstream_unavailable", text)
+    Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
 /// Versions that may be offered.
@@ -223,8 +213,9 @@ pub(crate) fn tarball(
     number: &str,
 ) -> Result<Option<Response>, Failure> {
     let Some(version) = find(cx, proxy, name, number)? else { return Ok(None) };
-    let expected = expected(&version)
-        .ok_or_else(|| useless(format!("The upstream does not say what {name}@{number} should be")))?;
+    let expected = expected(&version).ok_or_else(|| {
+        Failure::unusable_upstream(format!("it does not say what {name}@{number} should be"))
+    })?;
     withdrawn::remember(cx, proxy, name, number, &version)?;
     let fetch = cx
         .upstream("GET", &version.tarball)
@@ -233,11 +224,12 @@ pub(crate) fn tarball(
         .expect(&expected)
         .show_as(name.as_str(), number, &name.path(number));
     let reply = fetch.start(proxy).map_err(|error| match error {
-        Error::Invalid(_) => useless(format!("The upstream does not say where {name}@{number} lies")),
+        Error::Invalid(_) => {
+            Failure::unusable_upstream(format!("it does not say where {name}@{number} lies"))
+        }
         other => other.into(),
     })?;
-    let blob = found(reply)?.ok_or_else(|| missing_version(name, number))?;
-    Ok(Some(Response::blob(blob).immutable()))
+    Ok(found(reply)?.map(|blob| Response::blob(blob).immutable()))
 }
 
 /// The strongest digest that is said.

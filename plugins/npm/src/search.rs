@@ -134,8 +134,10 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         objects.extend(found.iter().map(Found::object));
         total += count;
     }
+    let mut left_out = cx.left_out();
     for proxy in cx.proxies()? {
-        let (found, count) = elsewhere(cx, request, proxy)?;
+        let answer = elsewhere(cx, request, proxy).map(Some);
+        let (found, count) = left_out.unless_failed(proxy, answer)?.unwrap_or_default();
         objects.extend(found);
         total += count;
     }

@@ -145,6 +145,13 @@ fn what_an_upstream_does_not_have_or_cannot_say_is_told_apart() {
     ] {
         mount.get(&format!("/{name}")).send().expect(status);
     }
+    for status in [401, 402, 403, 405, 409, 451] {
+        host.answer_upstream("GET", "none", status, &[], b"{}");
+        mount.get("/none").send().expect(404);
+        // A tarball that is refused is left to the next member of a group.
+        host.answer_upstream("GET", &tarball_address("1.1.0"), status, &[], b"");
+        mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
+    }
 }
 
 #[test]
@@ -306,7 +313,8 @@ fn a_group_shows_its_members_at_its_own_address() {
         group.get("/ours/-/ours-1.0.0.tgz").send().expect(200).body,
         Release::new("ours", "1.0.0").tarball()
     );
-    assert_eq!(group.get("/-/v1/search?text=our").send().status, 502, "an upstream that cannot be asked");
+    let found = group.get("/-/v1/search?text=our").send().expect(200).json();
+    assert_eq!(found["total"], 1, "an upstream that cannot be asked is left out");
     let ours = group.get("/-/v1/search?text=ours").send().expect(200).json();
     assert_eq!(ours["total"], 1, "a name of ours is not searched for elsewhere");
 }

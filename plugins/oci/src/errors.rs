@@ -44,7 +44,7 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
         ("405", new("UNSUPPORTED", "method not allowed")),
         ("413", new("SIZE_INVALID", "provided length did not match content length").status(400)),
         ("429", new("TOOMANYREQUESTS", "too many attempts")),
-        ("502", new("UNAVAILABLE", "the upstream registry cannot be used")),
+        ("502", new("UNAVAILABLE", "the upstream registry cannot be used: {sentence}")),
         // One code for all of them in the protocol's own words: the host's beside it says which it was.
         ("503", new("UNAVAILABLE", "service unavailable").members(json!({"code": "{host_code}"}))),
         // What the transport refuses before any protocol on it: the specification has no words for that.

@@ -19,7 +19,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
         // push relies that leaves the blob out because it is here.
         cx.now();
     }
-    let found = cx.first_reachable(|repository| one(cx, request, repository, &image, &digest))?;
+    let found = cx.first(|repository| one(cx, request, repository, &image, &digest))?;
     found.ok_or_else(failure::unknown_blob)
 }
 

@@ -24,12 +24,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
             stored(repository, &image, &reference)
         }
     };
-    let found = match reference {
-        // It is the same wherever it comes from.
-        Reference::Digest(_) => cx.first_reachable(ask)?,
-        Reference::Tag(_) => cx.first(ask)?,
-    };
-    found.ok_or_else(failure::unknown_manifest)
+    cx.first(ask)?.ok_or_else(failure::unknown_manifest)
 }
 
 fn stored(repository: &Repository, image: &str, reference: &Reference) -> Result<Option<Response>, Failure> {

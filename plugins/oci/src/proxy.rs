@@ -239,12 +239,12 @@ fn accepting(fetch: Fetch) -> Fetch {
     fetch.header("accept", &ACCEPT.join(", "))
 }
 
-/// Whether the upstream has it. Hubs answer 401 or 403 for images that they do not have, or do not show to everyone.
+/// Whether the upstream has it.
 fn is_there(reply: &Reply) -> Result<bool, Failure> {
     match reply.status().map_err(unreachable)? {
         200 => Ok(true),
-        401 | 403 | 404 | 410 => Ok(false),
-        status => Err(unusable(&format!("it answered {status}"))),
+        404 | 410 => Ok(false),
+        status => Err(unusable(&format!("it answered with status {status}, for {}", reply.path()))),
     }
 }
 
@@ -267,14 +267,10 @@ fn unusable(what: &str) -> Failure {
 }
 
 fn unreachable(error: Error) -> Failure {
-    let told = Failure::from(error);
-    match told.status {
-        502 => Failure {
-            internal: told.internal,
-            ..unusable("it cannot be reached, or sent something else than expected")
-        },
-        413 => Failure { internal: told.internal, ..unusable("it sent more than is allowed") },
-        _ => told,
+    match error {
+        Error::Unavailable(why) => unusable(&why),
+        Error::TooLarge(bytes) => unusable(&format!("it sent more than is allowed: {bytes} bytes")),
+        other => other.into(),
     }
 }
 

@@ -28,14 +28,14 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let kind = request.query("artifactType").filter(|kind| !kind.is_empty());
     let after = after(request)?;
     let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
-    for repository in cx.sources()? {
-        let referrers = if repository.is_proxy() {
-            lists::referrers(cx, repository, &image, &subject)?
+    let all = cx.all(|repository| {
+        if repository.is_proxy() {
+            lists::referrers(cx, repository, &image, &subject).map(Some)
         } else {
-            stored(repository, &image, &subject, kind, after.as_ref())?
-        };
-        found.extend(referrers.into_iter().map(|referrer| (referrer.digest.to_string(), referrer)));
-    }
+            stored(repository, &image, &subject, kind, after.as_ref()).map(Some)
+        }
+    })?;
+    found.extend(all.into_iter().flatten().map(|referrer| (referrer.digest.to_string(), referrer)));
     let wanted = |referrer: &Referrer| {
         kind.is_none_or(|kind| referrer.artifact_type.as_deref() == Some(kind))
             && after.as_ref().is_none_or(|after| referrer.digest > *after)

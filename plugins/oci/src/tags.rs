@@ -24,24 +24,23 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
 pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let image = name::image(request, params)?;
     let (wanted, last) = page(request)?;
-    let mut known = false;
     let (mut tags, mut end) = (BTreeSet::new(), None);
-    for repository in cx.sources()? {
+    let all = cx.all(|repository| {
         // One more than wanted tells whether there is another page.
-        let found = if repository.is_proxy() {
-            lists::tags(cx, repository, &image, wanted + 1, last)?
+        if repository.is_proxy() {
+            lists::tags(cx, repository, &image, wanted + 1, last)
         } else {
-            stored(repository, &image, wanted + 1, last)?
-        };
-        known |= found.is_some();
-        let Some(found) = found else { continue };
+            stored(repository, &image, wanted + 1, last)
+        }
+    })?;
+    if all.is_empty() {
+        return Err(failure::unknown_image());
+    }
+    for found in all {
         if let Some(last) = found.tags.last().filter(|_| found.more) {
             end = Some(end.map_or(last.clone(), |end: String| end.min(last.clone())));
         }
         tags.extend(found.tags);
-    }
-    if !known {
-        return Err(failure::unknown_image());
     }
     // Behind the last that is known of one member, what another has would hide what that one has there.
     tags.retain(|tag| end.as_ref().is_none_or(|end| tag <= end));

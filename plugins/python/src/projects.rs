@@ -11,20 +11,13 @@ const MANY: usize = 64;
 
 /// Whether there is one of this normalised name, and what is known of it.
 pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Project>, Failure> {
-    let mut found: Option<Project> = None;
-    for repository in cx.sources()? {
-        let project = if repository.is_proxy() {
-            proxy::project(cx, repository, name)?
-        } else {
-            hosted(repository, name)?
-        };
-        let Some(project) = project else { continue };
-        match &mut found {
-            Some(found) => found.join(project),
-            None => found = Some(project),
-        }
-    }
-    Ok(found)
+    let all = cx.all(|repository| {
+        if repository.is_proxy() { proxy::project(cx, repository, name) } else { hosted(repository, name) }
+    })?;
+    let mut all = all.into_iter();
+    let Some(mut found) = all.next() else { return Ok(None) };
+    all.for_each(|project| found.join(project));
+    Ok(Some(found))
 }
 
 /// The hosted repository that alone has a project, where it has many files of it.

@@ -164,7 +164,9 @@ fn what_an_upstream_lacks_or_sends_wrong_is_told_apart() {
     proxy.get("/simple/demo/").send().expect(502);
     lay(404, "text/html", "").expect(404);
     lay(500, "text/html", "").expect(502);
-    lay(401, "text/html", "").expect(502);
+    for refused in [401, 402, 403, 405, 409, 451] {
+        lay(refused, "text/html", "").expect(404);
+    }
     lay(200, JSON, "{").expect(502);
     lay(200, JSON, "[]").expect(502);
     lay(200, "application/octet-stream", "").expect(502);

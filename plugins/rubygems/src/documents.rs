@@ -7,7 +7,9 @@ use crate::proxy::{self, VersionLines};
 use crate::records;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use packhouse_sdk::{Blob, Content, Context, Error, Failure, Intent, Params, Request, Response, Writer};
+use packhouse_sdk::{
+    Blob, Content, Context, Error, Failure, Intent, Params, Repository, Request, Response, Writer,
+};
 use std::collections::BTreeSet;
 
 /// Bytes that are gathered before they are handed to the host.
@@ -39,12 +41,13 @@ pub(crate) fn info(cx: &Context, request: &Request, params: &Params<'_>) -> Resu
     if hosted.iter().any(|record| record.yanked.is_none()) {
         return document(request, cx.write_blob(compact::info(&hosted).as_bytes())?);
     }
+    let mut left_out = cx.left_out();
     for proxy in cx.proxies()? {
-        if let Some(offered) = proxy::offered(cx, proxy, gem)? {
+        if let Some(offered) = left_out.unless_failed(proxy, proxy::offered(cx, proxy, gem))? {
             return document(request, cx.write_blob(compact::render(&offered).as_bytes())?);
         }
     }
-    Err(missing())
+    left_out.or_failure(None)?.ok_or_else(missing)
 }
 
 /// `GET /versions`.
@@ -76,34 +79,53 @@ pub(crate) fn names(cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     document(request, out.finish()?)
 }
 
-/// Hands over each line of the proxies' `versions` with the gem's name, but for gems that are known already or must not come from an
-/// upstream. What one proxy has is not looked for in the next.
+/// Hands over each line of the proxies' `versions` with the gem's name, but for gems that are known
+/// already or must not come from an upstream. What one proxy has is not looked for in the next. 404
+/// where no repository has an index.
 pub(crate) fn each_upstream_line(
     cx: &Context,
     known: &mut BTreeSet<String>,
     each: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
 ) -> Result<(), Failure> {
-    let proxies = cx.proxies()?;
+    let (proxies, mut left_out) = (cx.proxies()?, cx.left_out());
+    let mut is_there = proxies.is_empty() || !cx.hosted()?.is_empty();
     for (at, proxy) in proxies.iter().enumerate() {
-        let mut seen = BTreeSet::new();
-        let mut lines = VersionLines::open(cx, proxy)?;
-        while let Some(page) = lines.page()? {
-            let read = page.iter().filter_map(|line| Some((line.as_str(), compact::listed(line)?.0)));
-            let read: Vec<(&str, &str)> = read.filter(|(_, name)| !known.contains(*name)).collect();
-            let names: BTreeSet<String> = read.iter().map(|(_, name)| (*name).to_owned()).collect();
-            let names: Vec<String> = names.into_iter().collect();
-            let withheld = proxy.withheld(&names)?;
-            for (line, name) in read.into_iter().filter(|(_, name)| !withheld.contains(*name)) {
-                each(line, name)?;
-            }
-            // Of the last one nobody asks what it had.
-            if at + 1 < proxies.len() {
-                seen.extend(names);
-            }
+        // Of the last one nobody asks what it had.
+        let seen = upstream_lines(cx, proxy, known, at + 1 < proxies.len(), each);
+        if let Some(mut seen) = left_out.unless_failed(proxy, seen)? {
+            is_there = true;
+            known.append(&mut seen);
         }
-        known.append(&mut seen);
     }
-    Ok(())
+    let missing = || Failure::not_found("There is no index of gems in this repository");
+    left_out.or_failure(is_there.then_some(()))?.ok_or_else(missing)
+}
+
+/// Hands over the lines of one proxy. Returns the names that were new where they are `wanted`; none
+/// where it has no index.
+fn upstream_lines(
+    cx: &Context,
+    proxy: &Repository,
+    known: &BTreeSet<String>,
+    wanted: bool,
+    each: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
+) -> Result<Option<BTreeSet<String>>, Failure> {
+    let Some(mut lines) = VersionLines::open(cx, proxy)? else { return Ok(None) };
+    let mut seen = BTreeSet::new();
+    while let Some(page) = lines.page()? {
+        let read = page.iter().filter_map(|line| Some((line.as_str(), compact::listed(line)?.0)));
+        let read: Vec<(&str, &str)> = read.filter(|(_, name)| !known.contains(*name)).collect();
+        let names: BTreeSet<String> = read.iter().map(|(_, name)| (*name).to_owned()).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let withheld = proxy.withheld(&names)?;
+        for (line, name) in read.into_iter().filter(|(_, name)| !withheld.contains(*name)) {
+            each(line, name)?;
+        }
+        if wanted {
+            seen.extend(names);
+        }
+    }
+    Ok(Some(seen))
 }
 
 /// Lines on their way to a blob.

@@ -33,26 +33,23 @@ pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Opt
 fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
     let target = format!("info/{gem}");
     let reply = cx.upstream("GET", &target).limit(INFO).start(proxy)?;
-    let Some(body) = found(reply, &target)? else { return Ok(None) };
+    let Some(body) = found(reply)? else { return Ok(None) };
     let text = body.text(INFO).map_err(|error| match error {
-        Error::Invalid(_) => Error::Unavailable(format!("{target}: not UTF-8")),
+        Error::Invalid(_) => Error::Unavailable(format!("it is not UTF-8, for {target}")),
         other => other,
     })?;
-    compact::read(&text).map(Some).ok_or_else(|| unexpected(&format!("{target}: no compact index")))
+    let listed = compact::read(&text);
+    listed.map(Some).ok_or_else(|| unexpected(&format!("it is not a compact index, for {target}")))
 }
 
-/// An upstream's answer to a question for something that it may not have.
-fn found(reply: Reply, target: &str) -> Result<Option<Blob>, Failure> {
-    match reply.status()? {
-        200 => Ok(Some(reply.body()?)),
-        404 | 410 | 403 => Ok(None),
-        status => Err(unexpected(&format!("{target}: status {status}"))),
-    }
+/// The body of an upstream's answer to a question for something that it may not have.
+fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
+    Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
 /// 502: what the upstream sent makes no sense here.
 fn unexpected(what: &str) -> Failure {
-    Error::Unavailable(what.to_owned()).into()
+    Failure::unusable_upstream(what)
 }
 
 fn release(one: &Offered, withdrawn: bool) -> Release {
@@ -127,7 +124,7 @@ pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Optio
         fetch = fetch.expect(&Digest::new("sha256", hex)?);
     }
     let reply = fetch.show_as(gem, &one.number, &path).start(proxy)?;
-    Ok(found(reply, &path)?.map(|body| Response::blob(body).immutable()))
+    Ok(found(reply)?.map(|body| Response::blob(body).immutable()))
 }
 
 /// A compressed specification, as the upstream has it.
@@ -138,7 +135,7 @@ pub(crate) fn quick(cx: &Context, proxy: &Repository, stem: &str) -> Result<Opti
     }
     let target = format!("quick/Marshal.4.8/{stem}.gemspec.rz");
     let reply = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(QUICK).start(proxy)?;
-    Ok(found(reply, &target)?.map(|body| Response::blob(body).revalidate()))
+    Ok(found(reply)?.map(|body| Response::blob(body).revalidate()))
 }
 
 /// What is known of a version whose file is fetched. Whoever is faster has remembered the same.
@@ -172,17 +169,17 @@ pub(crate) struct VersionLines {
 }
 
 impl VersionLines {
-    /// Asks for it.
+    /// Asks for it; none where the upstream has no compact index.
     ///
     /// # Errors
-    /// 502 where the upstream has no compact index.
-    pub(crate) fn open(cx: &Context, proxy: &Repository) -> Result<Self, Failure> {
+    /// 502 where the upstream cannot be asked, or its index is too large.
+    pub(crate) fn open(cx: &Context, proxy: &Repository) -> Result<Option<Self>, Failure> {
         let reply = cx.upstream("GET", "versions").limit(VERSIONS).start(proxy)?;
-        let body = found(reply, "versions")?.ok_or_else(|| unexpected("versions: no compact index"))?;
+        let Some(body) = found(reply)? else { return Ok(None) };
         if body.size()? > VERSIONS {
-            return Err(unexpected("versions: larger than 128 MiB"));
+            return Err(unexpected("it is larger than 128 MiB, for versions"));
         }
-        Ok(Self { body, at: 0, rest: Vec::new(), begun: false, ended: false })
+        Ok(Some(Self { body, at: 0, rest: Vec::new(), begun: false, ended: false }))
     }
 
     /// Some more lines, of those behind the head; none at the end.
@@ -203,10 +200,10 @@ impl VersionLines {
             self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
         };
         if end == 0 && self.rest.len() > 4 << 20 {
-            return Err(unexpected("versions: a line of more than 4 MiB"));
+            return Err(unexpected("it has a line of more than 4 MiB, for versions"));
         }
         let whole: Vec<u8> = self.rest.drain(..end).collect();
-        let whole = String::from_utf8(whole).map_err(|_| unexpected("versions: not UTF-8"))?;
+        let whole = String::from_utf8(whole).map_err(|_| unexpected("it is not UTF-8, for versions"))?;
         let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
         if !self.begun {
             let head = lines.iter().position(|line| line == "---");
@@ -214,7 +211,7 @@ impl VersionLines {
                 lines.drain(..=head);
                 self.begun = true;
             } else if self.ended || lines.len() > 10 {
-                return Err(unexpected("versions: no compact index"));
+                return Err(unexpected("it is not a compact index, for versions"));
             } else {
                 lines.clear();
             }

@@ -94,6 +94,15 @@ fn what_is_no_index_is_the_upstreams_fault() {
             mount.get(path).send().expect(502);
         }
     }
+    // An index that is refused, or is not there, is none.
+    for status in [404, 410, 401, 402, 403, 405, 409, 451] {
+        for target in ["versions", "info/lib"] {
+            host.answer_upstream("GET", target, status, &[], b"");
+        }
+        for path in ["/versions", "/names", "/specs.4.8.gz", "/info/lib"] {
+            mount.get(path).send().expect(404);
+        }
+    }
 }
 
 #[test]

@@ -92,6 +92,13 @@ impl Host for Imports {
         Box::new(FetchHandle(wit::upstream::Fetch::new(method, target)))
     }
 
+    fn leave_out(&self, proxy: &dyn HostRepository, reason: &str) {
+        // Any other repository is not the host's to hear of.
+        if let Ok(proxy) = repository::handle(proxy) {
+            wit::upstream::leave_out(proxy, reason);
+        }
+    }
+
     fn finish_login(&self, id: &str) -> Result<LoginState, Error> {
         Ok(match wit::identity::finish_login(id).map_err(convert::error)? {
             wit::identity::LoginState::Waiting(seconds) => LoginState::Waiting(seconds),

@@ -4,7 +4,9 @@ use crate::blob::{MemoryBlob, MemoryWriter};
 use crate::pieces::Noted;
 use crate::state::{Bytes, LogLine, RepositoryState, Shared};
 use crate::upstream::MemoryFetch;
-use packhouse_sdk::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter, Pairs};
+use packhouse_sdk::host::{
+    Host, HostBlob, HostFetch, HostPart, HostRepository, HostRequest, HostWriter, Pairs,
+};
 use packhouse_sdk::{Action, Digest, Error, LoginState, Token};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -112,6 +114,11 @@ impl Host for CallHost {
     fn fetch(&self, method: &str, target: &str) -> Box<dyn HostFetch> {
         self.rights.note_more();
         Box::new(MemoryFetch::new(self.rights.host.clone(), method, target))
+    }
+
+    fn leave_out(&self, proxy: &dyn HostRepository, reason: &str) {
+        self.rights.note_more();
+        self.rights.host.borrow_mut().left_out.push((proxy.name(), reason.to_owned()));
     }
 
     fn finish_login(&self, id: &str) -> Result<LoginState, Error> {

@@ -74,6 +74,11 @@ impl MemoryHost {
         self.state.borrow_mut().upstream.insert((method.to_owned(), target.to_owned()), Err(error));
     }
 
+    /// The proxies that answers were made without, and why.
+    pub fn left_out(&self) -> Vec<(String, String)> {
+        self.state.borrow().left_out.clone()
+    }
+
     /// Requests that were sent to upstreams, as `GET /path`.
     pub fn fetched(&self) -> Vec<String> {
         let line = |one: &Fetched| format!("{} {}", one.method, one.target);

@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) upstream: BTreeMap<(String, String), Result<UpstreamAnswer, Error>>,
     /// Requests that were sent to upstreams.
     pub(crate) fetched: Vec<Fetched>,
+    /// Proxies that were left out of answers, and why.
+    pub(crate) left_out: Vec<(String, String)>,
     pub(crate) logins: BTreeMap<String, LoginState>,
     /// What is known to be wrong with packages, by package.
     pub(crate) advisories: BTreeMap<String, serde_json::Value>,

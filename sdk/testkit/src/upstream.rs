@@ -86,7 +86,9 @@ impl MemoryReply {
 
 impl HostReply for MemoryReply {
     fn status(&self) -> Result<u16, Error> {
-        Ok(self.answer()?.status)
+        let status = self.answer()?.status;
+        let refuses = self.fetched.method != "POST" && matches!(status, 401..=403 | 405 | 409 | 451);
+        Ok(if refuses { 404 } else { status })
     }
 
     fn headers(&self) -> Result<Pairs, Error> {

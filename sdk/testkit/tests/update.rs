@@ -22,7 +22,7 @@ impl Format for Counter {
         router.put("/reset", Plan::publish, reset);
         router.put("/file/{name}", Plan::publish, put_file);
         router.get("/first/{name}", Plan::read_many, first);
-        router.get("/reachable/{name}", Plan::read_many, reachable);
+        router.get("/all/{name}", Plan::read_many, all);
     }
 }
 
@@ -91,8 +91,9 @@ fn first(cx: &Context, _request: &Request, params: &Params) -> Result<Response, 
     told(cx.first(|repository| find(repository, params.segment("name")))?)
 }
 
-fn reachable(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
-    told(cx.first_reachable(|repository| find(repository, params.segment("name")))?)
+fn all(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
+    let found = cx.all(|repository| find(repository, params.segment("name")))?;
+    told((!found.is_empty()).then(|| found.join(" ")))
 }
 
 fn told(found: Option<String>) -> Result<Response, Failure> {
@@ -132,9 +133,14 @@ fn members_are_asked_in_order() {
     let group = host.mount::<Counter>("all", "group", json!({})).members(&["one", "proxy", "two"]);
     let get = |target: &str, status: u16| -> Answer { group.get(target).send().expect(status) };
     assert_eq!(get("/first/both", 200).text(), "one");
-    // What fails is not passed over, unless it is the same wherever it comes from.
-    get("/first/last", 502);
-    assert_eq!(get("/reachable/last", 200).text(), "two");
-    get("/reachable/none", 502);
-    one.get("/reachable/none").send().expect(404);
+    assert!(host.left_out().is_empty());
+    // One whose upstream fails is left out, and the host is told why.
+    assert_eq!(get("/first/last", 200).text(), "two");
+    assert_eq!(host.left_out(), [("proxy".to_owned(), "down".to_owned())]);
+    assert_eq!(get("/all/both", 200).text(), "one two");
+    // It may have what no other has.
+    for path in ["/first/none", "/all/none"] {
+        get(path, 502);
+        one.get(path).send().expect(404);
+    }
 }

@@ -128,7 +128,7 @@ fn basic_credentials_are_shown_when_they_are_asked_for_and_wrong_ones_can_be_men
     assert_eq!(get(404).json()["errors"][0]["code"], "MANIFEST_UNKNOWN");
     proxy.credentials(USER, "wrong", None);
     for _ in 0..10 {
-        assert_eq!(get(502).json()["errors"][0]["code"], "UNAVAILABLE");
+        assert_eq!(get(404).json()["errors"][0]["code"], "MANIFEST_UNKNOWN");
     }
     assert!(server.log().contains("the upstream refuses the credentials that are set for it"));
     // Nothing of the wrong ones sticks, and the upstream is not left alone for them.

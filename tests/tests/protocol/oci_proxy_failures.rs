@@ -145,8 +145,8 @@ fn an_upstream_that_asks_for_it_is_left_alone_and_copies_serve_on() {
     for _ in 0..3 {
         assert_eq!(proxy.get("app/manifests/1").expect(200).text(), manifest);
         proxy.get(&format!("app/manifests/{named}")).expect(200);
-        let body = proxy.get("app/manifests/2").expect(502).json();
-        assert_eq!(body["errors"][0]["code"], "UNAVAILABLE", "{body}");
+        let body = proxy.get("app/manifests/2").expect(429).json();
+        assert_eq!(body["errors"][0]["code"], "TOOMANYREQUESTS", "{body}");
     }
     assert_eq!(upstream.seen().len(), before);
 }

@@ -19,7 +19,7 @@ impl World {
     fn new(format: &str) -> Self {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
-        let id = api.create_proxy("proxy", format, &upstream.url(), &json!({}));
+        let id = api.create_proxy("proxy", format, &upstream.url(), &json!({"negative_ttl_s": 0}));
         let token = api.create_token(&[&id], &["read", "write"], None);
         let writer = server.anonymous().basic(OWNER, &token.secret);
         Self { server, upstream, api, id, writer }
@@ -146,7 +146,7 @@ fn nothing_that_a_client_is_known_by_goes_upstream() {
                     Request::new("GET", &format!("/repositories/proxy{path}?token={}", token.secret));
                 own.iter().fold(request, |request, (name, value)| request.header(name, value))
             };
-            client.send(ask()).expect(502);
+            client.send(ask()).expect(404);
         }
         let moved = Answer::redirect(&format!("{}{path}.later", world.upstream.url()));
         world.upstream.on(path, moved.header("Set-Cookie", "session=upstream"));

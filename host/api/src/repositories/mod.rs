@@ -99,6 +99,7 @@ async fn remove(call: Call) -> Answer {
 async fn shown(call: &Call, row: RepositoryRow) -> Result<Response, ApiError> {
     let base_url = repositories::base_url(call.actor()?).await?;
     let usage = repositories::usage_of(call.actor()?, &row).await?;
+    let health = repositories::health_of(call.actor()?, &row).await?;
     let with = RepositoryWithUsage { row, usage };
-    Ok(Json(RepositoryView::new(&call.app, &base_url, with)?).into_response())
+    Ok(Json(RepositoryView::new(&call.app, &base_url, with)?.with_health(health)).into_response())
 }

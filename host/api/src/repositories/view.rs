@@ -6,9 +6,10 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::operations::loaded;
-use crate::operations::repositories::RepositoryWithUsage;
+use crate::operations::repositories::{self, RepositoryHealth, RepositoryWithUsage};
 use packhouse_app::App;
 use packhouse_config::repository_settings;
+use packhouse_upstream::{HealthState, HealthView};
 
 /// A proxy's upstream.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -44,6 +45,54 @@ pub(super) struct RepositoryView {
     downloads: Option<u64>,
     /// When a version last came, in ms since 1970.
     last_published_at: Option<i64>,
+    /// What upstreams do at present; absent of a hosted repository, and in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<Health>,
+}
+
+/// What upstreams do at present, as the server that answers saw it last.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+enum Health {
+    Proxy(HealthView),
+    Group(GroupHealth),
+}
+
+/// The health of a group.
+#[derive(Serialize, ToSchema)]
+struct GroupHealth {
+    /// The worst of all members.
+    state: HealthState,
+    /// The members that you may know of, in order.
+    members: Vec<MemberHealth>,
+}
+
+/// The health of a group's member.
+#[derive(Serialize, ToSchema)]
+struct MemberHealth {
+    id: String,
+    name: String,
+    state: HealthState,
+    /// What happened, for people; null where there is nothing to say.
+    detail: Option<String>,
+}
+
+impl Health {
+    fn of(health: RepositoryHealth) -> Health {
+        let state = health.state();
+        match health {
+            RepositoryHealth::Proxy(view) => Health::Proxy(view),
+            RepositoryHealth::Group(members) => {
+                let member = |it: repositories::MemberHealth| MemberHealth {
+                    id: it.id.to_string(),
+                    name: it.name,
+                    state: it.state,
+                    detail: it.detail,
+                };
+                Health::Group(GroupHealth { state, members: members.into_iter().map(member).collect() })
+            }
+        }
+    }
 }
 
 impl RepositoryView {
@@ -71,6 +120,12 @@ impl RepositoryView {
             bytes: usage.map(|usage| usage.bytes),
             downloads: usage.map(|usage| usage.downloads),
             last_published_at: usage.and_then(|usage| usage.last_published_at),
+            health: None,
         })
+    }
+
+    /// The same with what upstreams do at present.
+    pub(super) fn with_health(self, health: Option<RepositoryHealth>) -> RepositoryView {
+        RepositoryView { health: health.map(Health::of), ..self }
     }
 }

@@ -3,7 +3,7 @@
 //! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
 //! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -15,6 +15,7 @@ use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
 use packhouse_config::live::Live;
+use packhouse_upstream::destination_clients::DestinationClients;
 use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
 use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
@@ -143,8 +144,7 @@ impl Providers {
 struct ProviderClient {
     egress: UpstreamEgress,
     allowed: Live<Vec<UpstreamNetwork>>,
-    /// One for each kind of destination, built when it is first needed.
-    clients: [OnceLock<Result<Client, ProviderError>>; 3],
+    clients: DestinationClients<ProviderError>,
 }
 
 /// https, or http in an allowed network.
@@ -165,19 +165,12 @@ fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderEr
 }
 
 impl ProviderClient {
-    fn http_client(&self, destination: Destination) -> Result<&Client, ProviderError> {
-        let [provider, allowed_network, public] = &self.clients;
-        let known = match destination {
-            Destination::Upstream => provider,
-            Destination::AllowedNetwork => allowed_network,
-            Destination::Public => public,
-        };
-        let build = || {
+    fn http_client(&self, destination: Destination) -> Result<Client, ProviderError> {
+        self.clients.get_or_build(destination, || {
             self.egress
                 .client(destination, |builder| builder.connect_timeout(PATIENCE))
                 .map_err(|error| ProviderError::of("no HTTP client", &error))
-        };
-        known.get_or_init(build).as_ref().map_err(Clone::clone)
+        })
     }
 
     fn send(

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::activity;
 use packhouse_api::operations::packages::{self, Packages, Search};
-use packhouse_api::operations::repositories;
+use packhouse_api::operations::repositories::{self, HealthState, RepositoryHealth};
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{PackageSummary, RepositoryRow};
 
@@ -59,6 +59,8 @@ pub(super) fn tabs(seat: &Seat, row: &RepositoryRow, here: &str) -> Markup {
 
 async fn show(seat: Arc<Seat>) -> Answer {
     let row = named(&seat).await?;
+    let health = repositories::health_of(&seat.actor, &row).await?;
+    let health = health.as_ref().map(health_of).unwrap_or_default();
     let words = seat.query.text("q");
     let search = match words {
         "" => Search::Names { after: seat.query.get("after").unwrap_or_default().to_owned() },
@@ -70,7 +72,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
         // Who manages a repository and may not read there has the other tabs.
         Err(error) if seat.holds(ManageRepositories) => {
             let wrong = visit::wrong(&seat, error)?;
-            let body = html! { (tabs(&seat, &row, "")) (parts::alert(wrong.message())) };
+            let body = html! { (tabs(&seat, &row, "")) (health) (parts::alert(wrong.message())) };
             let status = crate::fault::status(&wrong);
             return Ok(frame::page(&seat, Sheet { status, ..sheet(&row) }, &body));
         }
@@ -85,6 +87,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
     };
     let body = html! {
         (tabs(&seat, &row, ""))
+        (health)
         @if summaries.is_empty() && begins { (empty(&row, &path)) } @else {
             (search_form(&path, words))
             @if summaries.is_empty() { p { "No package matches " (parts::said(words)) "." } } @else {
@@ -95,6 +98,38 @@ async fn show(seat: Arc<Seat>) -> Answer {
         (activity)
     };
     Ok(frame::page(&seat, sheet(&row), &body))
+}
+
+/// What upstreams do at present, where that is not all well.
+fn health_of(health: &RepositoryHealth) -> Markup {
+    match health {
+        RepositoryHealth::Proxy(view) => {
+            let since = (view.state != HealthState::Ok).then_some(view.since);
+            html! { (trouble("The upstream", view.state, since, view.detail.as_deref())) }
+        }
+        RepositoryHealth::Group(members) => html! {
+            @for member in members {
+                (trouble(&format!("The upstream of {}", member.name), member.state, None, member.detail.as_deref()))
+            }
+        },
+    }
+}
+
+fn trouble(subject: &str, state: HealthState, since: Option<i64>, detail: Option<&str>) -> Markup {
+    let what = match state {
+        HealthState::Ok if detail.is_none() => return Markup::default(),
+        HealthState::Ok => "answers, but not as it is set up",
+        HealthState::Refused => "refuses requests",
+        HealthState::Unreachable => "cannot be used",
+    };
+    html! {
+        p role="alert" {
+            (subject) " " (what)
+            @if let Some(since) = since { " since " (dates::moment(since)) }
+            @if let Some(detail) = detail { ": " (parts::said(detail)) }
+            "."
+        }
+    }
 }
 
 /// A form that looks for something here.

@@ -99,7 +99,6 @@ impl wit::types::Host for Taped<'_> {
 impl wit::http::Host for Taped<'_> {}
 impl wit::blobs::Host for Taped<'_> {}
 impl wit::records::Host for Taped<'_> {}
-impl wit::upstream::Host for Taped<'_> {}
 
 taped! {
     wit::host::Host as "host" {
@@ -216,6 +215,9 @@ taped! {
             repository: Resource<RepositoryRep>, name: String
         ) -> Fails<Option<Resource<UploadRep>>>;
         drop RepositoryRep;
+    }
+    wit::upstream::Host as "upstream" {
+        plain leave_out(proxy: Resource<RepositoryRep>, reason: String) -> Plain<()>;
     }
     wit::upstream::HostFetch as "upstream.fetch" {
         plain new(method: String, target: String) -> Plain<Resource<FetchRep>>;

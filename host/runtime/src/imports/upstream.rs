@@ -15,7 +15,19 @@ use crate::state::{Access, HostState, Phase};
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
 
-impl Host for HostState {}
+/// Bytes of the reason why a proxy is left out of an answer; what goes beyond is cut.
+const MAX_REASON_BYTES: usize = 1024;
+
+impl Host for HostState {
+    fn leave_out(&mut self, proxy: Resource<RepositoryRep>, mut reason: String) -> Result<()> {
+        self.reach(Phase::Serve, "upstream.leave-out")?;
+        reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
+        // The next answer may have a part of it.
+        self.uncacheable = true;
+        self.services.upstream.leave_out(&self.held(&proxy)?.view, reason);
+        Ok(())
+    }
+}
 
 impl HostState {
     /// Changes a fetch; the bytes that it takes count towards what the call may write.

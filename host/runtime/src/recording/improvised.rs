@@ -29,6 +29,7 @@ impl Player {
             ("records.transaction", "commit") | ("upstream.fetch", "start") => return None,
             (_, "new") => json!({of.rsplit('.').next().unwrap_or(of): self.new_handle()}),
             ("host", "log")
+            | ("upstream", "leave_out")
             | ("blobs.writer", "write" | "append" | "write_parts")
             | ("upstream.reply", "expect") => Value::Null,
             ("host", "now") => json!(self.recorded_at()),

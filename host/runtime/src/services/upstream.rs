@@ -13,6 +13,9 @@ pub trait UpstreamService: Send + Sync + 'static {
         Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
     }
 
+    /// A plugin leaves a proxy out of its answer, for this reason.
+    fn leave_out(&self, _proxy: &RepositoryView, _reason: String) {}
+
     /// Of these packages those that must not be asked of an upstream for what this repository serves, in their order.
     fn withheld<'a>(
         &'a self,

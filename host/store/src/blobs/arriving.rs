@@ -30,6 +30,8 @@ const CHUNK: u32 = 256 * 1024;
 pub struct Arrival {
     shared: Arc<Shared>,
     stager: Option<Stager>,
+    /// Whose bytes they are.
+    repository: Option<RepositoryId>,
     folder: PathBuf,
 }
 
@@ -81,15 +83,17 @@ impl Store {
         });
         let stager = Some(self.stage(digests, limit));
         let folder = self.inner.config.data.clone();
-        (Arrival { shared: Arc::clone(&shared), stager, folder }, Arriving { shared })
+        let arrival = Arrival { shared: Arc::clone(&shared), stager, repository: None, folder };
+        (arrival, Arriving { shared })
     }
 }
 
 impl Arrival {
-    /// The same, counted among what is staged for this repository.
+    /// The same, as bytes of this repository, counted among what is staged for it.
     #[must_use]
     pub fn of(mut self, repository: RepositoryId) -> Arrival {
         self.stager = self.stager.take().map(|stager| stager.of(Some(repository)));
+        self.repository = Some(repository);
         self
     }
 
@@ -112,7 +116,11 @@ impl Arrival {
 
     /// All that came, as a blob that is not kept yet; readers go on waiting for [`Arrival::end`].
     pub async fn received(&mut self) -> Result<Blob, StoreError> {
-        self.stager.take().ok_or_else(lost)?.finish().await
+        let blob = self.stager.take().ok_or_else(lost)?.finish().await?;
+        Ok(match self.repository {
+            Some(repository) => blob.read_in(repository),
+            None => blob,
+        })
     }
 
     /// The bytes are right and kept: streams show the last piece, and [`Arriving::wait`] returns.

@@ -83,6 +83,15 @@ impl Blob {
         self.0.origin
     }
 
+    /// A new blob that has one handle, as read from this repository: it is a file of it, and not
+    /// made for an answer.
+    pub(crate) fn read_in(mut self, repository: RepositoryId) -> Blob {
+        if let Some(bytes) = Arc::get_mut(&mut self.0) {
+            bytes.origin = Some(repository);
+        }
+        self
+    }
+
     /// Whether its bytes are in memory.
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(self.0.source, Source::Bytes(_))

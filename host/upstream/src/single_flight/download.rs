@@ -37,10 +37,15 @@ impl Fetcher {
         match self.verify_and_cache(received, &head).await {
             Ok(blob) => arrival.end(blob),
             Err(error) => {
-                tracing::warn!(target = self.plan.target, %error, "an upstream's answer is not kept");
-                if let StoreError::BrokenOff(why) = &error {
-                    self.note_failure(&UpstreamError::Unavailable(why.clone()));
-                }
+                let (repository, path) = (&*self.plan.repository_name, self.plan.path());
+                tracing::warn!(repository, path, status = head.status, %error, "an upstream's answer is not kept");
+                let error = match error {
+                    StoreError::BrokenOff(why) => {
+                        self.note_failure(&UpstreamError::Unavailable(why.clone()));
+                        StoreError::BrokenOff(format!("{why}, for {path}"))
+                    }
+                    other => other,
+                };
                 self.shared.note_failed();
                 arrival.fail(&error);
             }

@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 
 use packhouse_store::{Blob, CachedAnswer, ShownFile, StoreError, now_ms};
 
+use super::super::authentication::CredentialProblem;
+use super::super::circuit_breaker::{Pause, UpstreamFailure};
 use super::super::client::UpstreamClient;
 use super::super::context::FetchContext;
-use super::super::error::UpstreamError;
+use super::super::error::{UpstreamError, whole_seconds};
 use super::super::fetched::FetchedResponse;
+use super::super::health::HealthState;
 use super::super::plan::FetchPlan;
+use super::super::redirects::Redirected;
 use super::super::unverified::CompleteResponse;
 use super::shared_fetch::SharedFetch;
 
@@ -29,22 +33,73 @@ const OTHERS: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Fetcher {
-    /// Counts an error in the circuit breaker where it says something about the upstream's health.
+    /// Notes an answer for the circuit breaker and the upstream's health, whatever its status.
+    pub(super) fn note_answer(&self, redirected: &Redirected) {
+        self.client.breaker.succeeded();
+        let problem = redirected.problem.as_ref().map(ToString::to_string);
+        if let (Some(CredentialProblem::NotShown(_)), Some(problem)) = (&redirected.problem, &problem) {
+            self.client.health.note_hint(problem);
+        }
+        match self.refusal(redirected) {
+            Some(refusal) => {
+                tracing::warn!(
+                    repository = &*self.plan.repository_name,
+                    path = self.plan.path(),
+                    status = redirected.response.status().as_u16(),
+                    problem,
+                    "an upstream refuses a request"
+                );
+                self.client.health.note(HealthState::Refused, Some(refusal));
+            }
+            None => self.client.health.note(HealthState::Ok, None),
+        }
+    }
+
+    /// Notes an error for the circuit breaker and the upstream's health where it says something
+    /// about the upstream.
     pub(super) fn note_failure(&self, error: &UpstreamError) {
-        let retry_after =
-            if let UpstreamError::Failing(_, retry_after) = error { *retry_after } else { None };
-        if let (UpstreamError::Failing(status, _), Some(wait)) = (error, retry_after) {
+        let (status, retry_after) = match error {
+            UpstreamError::Failing(status, retry_after) => (*status, *retry_after),
+            UpstreamError::Throttled(retry_after) => (429, *retry_after),
+            _ => (0, None),
+        };
+        if let Some(wait) = retry_after {
             metrics::counter!("packhouse_upstream_throttled_total").increment(1);
             tracing::warn!(
-                target = self.plan.target,
+                repository = &*self.plan.repository_name,
+                path = self.plan.path(),
                 status,
                 seconds = wait.as_secs(),
                 "an upstream asks to wait: until then what is cached is served"
             );
         }
         if error.is_failure() {
-            self.client.breaker.failed(retry_after, Instant::now());
+            let is_throttled = status == 429;
+            self.client.breaker.failed(UpstreamFailure { retry_after, is_throttled }, Instant::now());
         }
+        if error.is_failure() || matches!(error, UpstreamError::Refused(_)) {
+            let detail = format!("{error}, for {}", self.plan.path());
+            self.client.health.note(HealthState::Unreachable, Some(detail));
+        }
+    }
+
+    /// The error while the circuit breaker sends nothing.
+    pub(super) fn paused(&self, pause: Pause) -> UpstreamError {
+        if pause.is_throttled {
+            return UpstreamError::Throttled(Some(pause.wait));
+        }
+        let reason = self.client.health.view().detail.unwrap_or_default();
+        UpstreamError::CircuitOpen { seconds: whole_seconds(pause.wait), reason }
+    }
+
+    /// In words, how the upstream refuses to say what it has; none for any other answer, and for
+    /// one to a `POST`, which names no package or file.
+    pub(super) fn refusal(&self, redirected: &Redirected) -> Option<String> {
+        let status = redirected.response.status().as_u16();
+        let refuses = self.plan.is_cacheable() && matches!(status, 401 | 402 | 403 | 405 | 409 | 451);
+        let problem = redirected.problem.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default();
+        refuses
+            .then(|| format!("the upstream answered with status {status} for {}{problem}", self.plan.path()))
     }
 
     /// Whether another server's fetch of the same is to be waited for, which this has done once more when it returns.

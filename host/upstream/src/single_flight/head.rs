@@ -13,8 +13,9 @@ use url::Url;
 use super::super::body::{self, Coding};
 use super::super::error::UpstreamError;
 use super::super::fetched::{Content, FetchedResponse};
+use super::super::headers;
 use super::super::plan::FetchPlan;
-use super::super::{headers, redirects};
+use super::super::redirects::{self, Redirected};
 use super::fetcher::Fetcher;
 
 /// The bytes of a response without success that its plugin can read.
@@ -60,13 +61,14 @@ impl Fetcher {
             }
         };
         let slot = self.client.request_slot().await?;
+        // A pause is no failure of its own.
+        self.client.breaker.admit(Instant::now()).map_err(|pause| self.paused(pause))?;
         let sent = self.send(cached.as_ref()).await;
         match &sent {
-            Ok(_) | Err(UpstreamError::Credentials) => self.client.breaker.succeeded(),
+            Ok(redirected) => self.note_answer(redirected),
             Err(error) => self.note_failure(error),
         }
-        let (response, url) = sent?;
-        Ok(Received { judged: self.judge(response, &url, cached).await?, slot: Some(slot) })
+        Ok(Received { judged: self.judge(sent?, cached).await?, slot: Some(slot) })
     }
 
     /// Whether a cached response's bytes have the digests that the waiters expect.
@@ -78,8 +80,7 @@ impl Fetcher {
         }
     }
 
-    async fn send(&self, cached: Option<&CachedAnswer>) -> Result<(Response, Url), UpstreamError> {
-        self.client.breaker.admit(Instant::now()).map_err(UpstreamError::CircuitOpen)?;
+    async fn send(&self, cached: Option<&CachedAnswer>) -> Result<Redirected, UpstreamError> {
         let mut request = self.plan.request.clone();
         let compressed = request.method == Method::GET && !self.plan.is_file();
         headers::set_accept_encoding(&mut request.headers, compressed);
@@ -87,22 +88,28 @@ impl Fetcher {
             headers::add_validators(&mut request.headers, &answer.headers);
         }
         let auth = self.context.auth(&self.client, &self.plan).await?;
-        let (response, url) = redirects::send(&self.client, &request, &auth).await?;
-        match response.status().as_u16() {
-            status @ (408 | 425 | 429 | 500..) => {
-                Err(UpstreamError::Failing(status, headers::retry_after(response.headers())))
+        let redirected = redirects::send(&self.client, &request, &auth).await?;
+        let headers = redirected.response.headers();
+        match redirected.response.status().as_u16() {
+            429 => Err(UpstreamError::Throttled(headers::retry_after(headers))),
+            status @ (408 | 425 | 500..) => {
+                Err(UpstreamError::Failing(status, headers::retry_after(headers)))
             }
-            _ => Ok((response, url)),
+            _ => Ok(redirected),
         }
     }
 
     async fn judge(
         &self,
-        response: Response,
-        url: &Url,
+        redirected: Redirected,
         cached: Option<CachedAnswer>,
     ) -> Result<Judged, UpstreamError> {
-        let status = response.status().as_u16();
+        let refusal = self.refusal(&redirected);
+        let Redirected { response, url, .. } = redirected;
+        let (status, url) = (response.status().as_u16(), &url);
+        if let Some(refusal) = refusal {
+            return Ok(Judged::Complete(self.refused(response, url, refusal).await));
+        }
         match (status, cached) {
             (304, Some(answer)) => self.revalidated(&answer).await.map(Judged::Complete),
             (404 | 410, cached) => self.not_found(response, url, cached).await.map(Judged::Complete),
@@ -145,7 +152,7 @@ impl Fetcher {
         url: &Url,
         cached: Option<CachedAnswer>,
     ) -> Result<FetchedResponse, UpstreamError> {
-        let FetchPlan { repository, name, settings, target, .. } = &*self.plan;
+        let FetchPlan { repository, name, settings, .. } = &*self.plan;
         if let Some(answer) = cached {
             if settings.releases.keep_withdrawn {
                 return self.revalidated(&answer).await;
@@ -153,11 +160,24 @@ impl Fetcher {
             self.context.store.uncache(*repository, name).await?;
         }
         let fetched = self.excerpt(response, url).await;
-        if self.plan.is_cacheable() {
-            let expires_at = now_ms().saturating_add(settings.negative_ms());
-            self.context.negatives.put(self.plan.key(), target, expires_at, &fetched);
-        }
+        self.remember_absence(&fetched);
         Ok(fetched)
+    }
+
+    /// The upstream refuses the request: to plugins, what is behind it is not there. What is cached
+    /// stays cached.
+    async fn refused(&self, response: Response, url: &Url, refusal: String) -> FetchedResponse {
+        let refusal = Some(refusal.into());
+        let fetched = FetchedResponse { status: 404, refusal, ..self.excerpt(response, url).await };
+        self.remember_absence(&fetched);
+        fetched
+    }
+
+    fn remember_absence(&self, fetched: &FetchedResponse) {
+        if self.plan.is_cacheable() {
+            let expires_at = now_ms().saturating_add(self.plan.settings.negative_ms());
+            self.context.negatives.put(self.plan.key(), &self.plan.target, expires_at, fetched);
+        }
     }
 
     async fn excerpt(&self, response: Response, url: &Url) -> FetchedResponse {

@@ -68,8 +68,10 @@ fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<
 }
 
 fn garbage(folder: &str) -> Failure {
-    Failure::new(502, "upstream_unavailable", "The upstream repository sent no metadata that can be read")
-        .detail(&serde_json::json!({ "folder": folder }))
+    Failure::unusable_upstream(format!(
+        "it sent no metadata that can be read, for {}",
+        join(folder, METADATA)
+    ))
 }
 
 /// Shows what an artifact no longer offers as withdrawn, and what it offers again as it was; answers all that it once offered

@@ -123,8 +123,8 @@ fn signature(asked: &ManifestRequest, layer: &Digest) -> Result<Option<Vec<u8>>,
     let reply = fetch.fresh(Freshness::Immutable).limit(most).expect(layer).start(asked.proxy)?;
     let bytes = match reply.status() {
         Ok(200) => reply.body().and_then(|body| body.read_all(most)),
-        Ok(401 | 403 | 404 | 410) => return Ok(None),
-        Ok(status) => return Err(super::unusable(&format!("it answered {status}"))),
+        Ok(404 | 410) => return Ok(None),
+        Ok(status) => return Err(super::unusable(&format!("it answered with status {status}"))),
         Err(error) => Err(error),
     };
     match bytes {

@@ -168,11 +168,7 @@ fn page(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>,
 
 fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result<Option<Project>, Failure> {
     let reply = cx.upstream("GET", target).header("accept", ACCEPT).limit(PAGE).start(proxy)?;
-    match reply.status()? {
-        200 => {}
-        404 | 410 => return Ok(None),
-        status => return Err(unexpected(&format!("{target}: status {status}"))),
-    }
+    let Some(reply) = reply.found()? else { return Ok(None) };
     let told = reply.header("content-type")?.unwrap_or_default();
     let kind = told.split(';').next().unwrap_or_default().trim();
     let base = reply.address()?;
@@ -180,14 +176,14 @@ fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result
     let read = match kind {
         "application/vnd.pypi.simple.v1+json" => json_page::read(&bytes, &base, name),
         "application/vnd.pypi.simple.v1+html" | "text/html" => html_page::read(&bytes, &base, name),
-        other => return Err(unexpected(&format!("{target}: content type {other:?}"))),
+        other => return Err(unexpected(&format!("it has the content type {other:?}"), target)),
     };
-    read.map(Some).ok_or_else(|| unexpected(&format!("{target}: not a page of the Simple API")))
+    read.map(Some).ok_or_else(|| unexpected("it is not a page of the Simple API", target))
 }
 
 /// 502: what the upstream sent makes no sense here.
-fn unexpected(what: &str) -> Failure {
-    Error::Unavailable(what.to_owned()).into()
+fn unexpected(what: &str, target: &str) -> Failure {
+    Failure::unusable_upstream(format!("{what}, for {target}"))
 }
 
 /// The files of a project that were fetched.
@@ -238,11 +234,7 @@ fn content(
         fetch = fetch.expect(&digest);
     }
     let reply = fetch.show_as(project, &file.version, &path).start(proxy)?;
-    match reply.status()? {
-        200 => {}
-        404 | 410 => return Ok(None),
-        status => return Err(unexpected(&format!("{url}: status {status}"))),
-    }
+    let Some(reply) = reply.found()? else { return Ok(None) };
     if !file.checked {
         // Only what is kept was compared: until then, the page may still be right where it was wrong.
         let checked = reply.header("age")?.is_some();
@@ -336,14 +328,8 @@ fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Resp
         Metadata::Sha256(hex) => fetch.expect(&Digest::new("sha256", hex)?),
     };
     let reply = fetch.start(proxy)?;
-    match reply.status()? {
-        200 => {
-            let response = Response::blob(reply.body()?).content_type("text/plain; charset=utf-8");
-            Ok(Some(response.immutable()))
-        }
-        404 | 410 => Ok(None),
-        status => Err(unexpected(&format!("{url}.metadata: status {status}"))),
-    }
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    Ok(Some(Response::blob(reply.body()?).content_type("text/plain; charset=utf-8").immutable()))
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub async fn change(actor: &Actor, id: &str, change: &RepositoryChange) -> Resul
         let elsewhere = leads_elsewhere(&row, &changed);
         let event = actor.event("change_repository", changed.name.clone());
         if actor.app.store.update_repository(&changed, elsewhere, Some(event)).await? {
+            // What its upstream did was under the settings before.
+            actor.app.upstreams.forget(changed.id);
             return Ok(changed);
         }
         // Someone else changed it between reading and writing: once more, on what there is now.

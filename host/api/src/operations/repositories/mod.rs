@@ -1,6 +1,7 @@
 //! Repositories: finding, listing, making, changing and deleting them.
 
 mod change;
+mod health;
 pub(crate) mod rules;
 
 use packhouse_identity::access::Rights;
@@ -11,6 +12,8 @@ use packhouse_wire::catalogue;
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub use change::{RepositoryChange, change, judge as judge_change, leads_elsewhere};
+pub use health::{MemberHealth, RepositoryHealth, health_of};
+pub use packhouse_upstream::HealthState;
 pub use rules::PROXY;
 
 /// A repository of others.

@@ -1,0 +1,424 @@
+//! What an upstream's status means, in every format: nothing there, a refusal, too many requests,
+//! or a failure. At a proxy, in a group with a member that has what the other does not give, in the
+//! health of the repository, and on its page.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use packhouse_tests::digests::{sha1, sha256};
+use packhouse_tests::image_proxy;
+use packhouse_tests::images::{self, MANIFEST};
+use packhouse_tests::person::Person;
+use packhouse_tests::proxy::{self, JAR, METADATA, World};
+use packhouse_tests::server::{OWNER, PASSWORD, eventually};
+use packhouse_tests::upstream::{Answer, Gate, Upstream};
+use packhouse_tests::{Api, Client, Response, Server};
+use serde_json::{Value, json};
+
+/// Bytes of the one file that each upstream has.
+const FILE: &[u8] = b"the bytes of a file";
+
+/// A format's package and its file: where clients ask for them below a repository, and what an
+/// upstream has.
+struct Format {
+    name: &'static str,
+    package: &'static str,
+    file: &'static str,
+    /// Lays down what a good upstream has. Returns its targets for the package and for the file.
+    offer: fn(&Upstream) -> [String; 2],
+}
+
+const FORMATS: [Format; 10] = [
+    Format { name: "maven", package: METADATA, file: JAR, offer: offer_maven },
+    Format { name: "npm", package: "lib", file: "lib/-/lib-1.0.0.tgz", offer: offer_npm },
+    Format {
+        name: "python",
+        package: "simple/lib/",
+        file: "packages/lib/1.0/lib-1.0.tar.gz",
+        offer: offer_python,
+    },
+    Format { name: "docker", package: "lib/manifests/1", file: "", offer: offer_image },
+    Format {
+        name: "cargo",
+        package: "3/l/lib",
+        file: "api/v1/crates/lib/1.0.0/download",
+        offer: offer_crate,
+    },
+    Format {
+        name: "go",
+        package: "example.com/lib/@v/list",
+        file: "example.com/lib/@v/v1.0.0.zip",
+        offer: offer_module,
+    },
+    Format { name: "helm", package: "index.yaml", file: "charts/lib-1.0.0.tgz", offer: offer_chart },
+    Format { name: "rubygems", package: "info/lib", file: "gems/lib-1.0.0.gem", offer: offer_gem },
+    Format { name: "generic", package: "a/lib.bin", file: "a/lib.bin", offer: offer_generic },
+    Format {
+        name: "composer",
+        package: "p2/acme/lib.json",
+        file: "dists/acme/lib/1.0.zip",
+        offer: offer_php,
+    },
+];
+
+fn offer_maven(upstream: &Upstream) -> [String; 2] {
+    upstream.on(&format!("/{METADATA}"), Answer::ok(proxy::metadata(&["1.0"])));
+    upstream.on(&format!("/{JAR}"), Answer::ok(FILE));
+    upstream.on(&format!("/{JAR}.sha1"), Answer::ok(sha1(FILE)));
+    [format!("/{METADATA}"), format!("/{JAR}")]
+}
+
+fn offer_npm(upstream: &Upstream) -> [String; 2] {
+    let tarball = format!("{}/lib/-/lib-1.0.0.tgz", upstream.url());
+    let dist = json!({"tarball": tarball, "shasum": sha1(FILE)});
+    let version = json!({"name": "lib", "version": "1.0.0", "dist": dist});
+    let packument = json!({
+        "name": "lib", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version},
+        "time": {"1.0.0": "2026-01-02T03:04:05.000Z"},
+    });
+    upstream.on("/lib", Answer::ok(packument.to_string()));
+    upstream.on("/lib/-/lib-1.0.0.tgz", Answer::ok(FILE));
+    ["/lib".to_owned(), "/lib/-/lib-1.0.0.tgz".to_owned()]
+}
+
+fn offer_python(upstream: &Upstream) -> [String; 2] {
+    let link = format!("<a href=\"/files/lib-1.0.tar.gz#sha256={}\">lib-1.0.tar.gz</a>", sha256(FILE));
+    upstream.on("/simple/lib/", Answer::ok(link).header("Content-Type", "text/html"));
+    upstream.on("/files/lib-1.0.tar.gz", Answer::ok(FILE));
+    ["/simple/lib/".to_owned(), "/files/lib-1.0.tar.gz".to_owned()]
+}
+
+fn offer_image(upstream: &Upstream) -> [String; 2] {
+    image_proxy::offer(upstream, "lib", Some("1"), MANIFEST, &images::manifest(&[FILE]));
+    let layer = image_proxy::offer_blob(upstream, "lib", FILE);
+    ["/v2/lib/manifests/1".to_owned(), format!("/v2/lib/blobs/{layer}")]
+}
+
+fn offer_crate(upstream: &Upstream) -> [String; 2] {
+    let line = json!({
+        "name": "lib", "vers": "1.0.0", "deps": [], "cksum": sha256(FILE), "features": {}, "yanked": false,
+    });
+    upstream.on("/config.json", Answer::ok(json!({"dl": format!("{}/dl", upstream.url())}).to_string()));
+    upstream.on("/3/l/lib", Answer::ok(format!("{line}\n")));
+    upstream.on("/dl/lib/1.0.0/download", Answer::ok(FILE));
+    ["/3/l/lib".to_owned(), "/dl/lib/1.0.0/download".to_owned()]
+}
+
+fn offer_module(upstream: &Upstream) -> [String; 2] {
+    let info = json!({"Version": "v1.0.0", "Time": "2026-01-02T03:04:05Z"});
+    upstream.on("/example.com/lib/@v/list", Answer::ok("v1.0.0\n"));
+    upstream.on("/example.com/lib/@v/v1.0.0.info", Answer::ok(info.to_string()));
+    upstream.on("/example.com/lib/@v/v1.0.0.zip", Answer::ok(FILE));
+    ["/example.com/lib/@v/list".to_owned(), "/example.com/lib/@v/v1.0.0.zip".to_owned()]
+}
+
+fn offer_chart(upstream: &Upstream) -> [String; 2] {
+    let index = format!(
+        "apiVersion: v1\nentries:\n  lib:\n  - apiVersion: v2\n    name: lib\n    version: 1.0.0\n    created: \
+         \"2026-01-02T03:04:05Z\"\n    digest: {}\n    urls:\n    - lib-1.0.0.tgz\n",
+        sha256(FILE)
+    );
+    upstream.on("/index.yaml", Answer::ok(index));
+    upstream.on("/lib-1.0.0.tgz", Answer::ok(FILE));
+    ["/index.yaml".to_owned(), "/lib-1.0.0.tgz".to_owned()]
+}
+
+fn offer_gem(upstream: &Upstream) -> [String; 2] {
+    upstream.on("/info/lib", Answer::ok(format!("---\n1.0.0 |checksum:{}\n", sha256(FILE))));
+    upstream.on("/gems/lib-1.0.0.gem", Answer::ok(FILE));
+    ["/info/lib".to_owned(), "/gems/lib-1.0.0.gem".to_owned()]
+}
+
+fn offer_generic(upstream: &Upstream) -> [String; 2] {
+    upstream.on("/a/lib.bin", Answer::ok(FILE));
+    ["/a/lib.bin".to_owned(), "/a/lib.bin".to_owned()]
+}
+
+fn offer_php(upstream: &Upstream) -> [String; 2] {
+    let root = json!({"packages": [], "metadata-url": "/p2/%package%.json"});
+    let url = format!("{}/files/lib-1.0", upstream.url());
+    let dist = json!({"type": "zip", "url": url, "shasum": sha1(FILE), "reference": "r"});
+    let version =
+        json!({"name": "acme/lib", "version": "1.0", "time": "2026-01-02T03:04:05+00:00", "dist": dist});
+    upstream.on("/packages.json", Answer::ok(root.to_string()));
+    upstream.on("/p2/acme/lib.json", Answer::ok(json!({"packages": {"acme/lib": [version]}}).to_string()));
+    upstream.on("/files/lib-1.0", Answer::ok(FILE));
+    ["/p2/acme/lib.json".to_owned(), "/files/lib-1.0".to_owned()]
+}
+
+impl Format {
+    /// What is asked of a repository: its package, then its file.
+    fn paths(&self, repository: &str) -> [String; 2] {
+        if self.name == "docker" {
+            let file = format!("lib/blobs/{}", images::digest(FILE));
+            return [self.package, &file].map(|path| format!("/v2/repositories/{repository}/{path}"));
+        }
+        [self.package, self.file].map(|path| format!("/repositories/{repository}/{path}"))
+    }
+}
+
+/// A server with repositories that everyone may read.
+struct Depot {
+    server: Server,
+    api: Api,
+    client: Client,
+    /// Shows the owner's password: clients of images begin with a credential.
+    owner: Client,
+}
+
+impl Depot {
+    fn start() -> Self {
+        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+        let api = Api::sign_in(&server);
+        let client = server.anonymous();
+        let owner = server.anonymous().basic(OWNER, PASSWORD);
+        Self { server, api, client, owner }
+    }
+
+    fn get(&self, path: &str) -> Response {
+        if path.starts_with("/v2/") { self.owner.get(path) } else { self.client.get(path) }
+    }
+
+    /// A proxy of this upstream.
+    fn proxy(&self, name: &str, format: &str, upstream: &Upstream) -> String {
+        self.api.create_proxy(name, format, &upstream.url(), &json!({"public": true, "negative_ttl_s": 3600}))
+    }
+
+    fn group(&self, name: &str, format: &str, members: &[&str]) -> String {
+        let body = json!({
+            "name": name, "format": format, "kind": "group", "members": members, "settings": {"public": true},
+        });
+        self.api.post("/v1/repositories", &body).expect(201).field("id")
+    }
+
+    fn health(&self, id: &str) -> Value {
+        self.api.call("GET", &format!("/v1/repositories/{id}")).expect(200).json()["health"].clone()
+    }
+}
+
+/// Status of the upstream; status of the proxy; state of its health.
+const STATUSES: [(u16, u16, &str); 10] = [
+    (401, 404, "refused"),
+    (402, 404, "refused"),
+    (403, 404, "refused"),
+    (404, 404, "ok"),
+    (405, 404, "refused"),
+    (409, 404, "refused"),
+    (410, 404, "ok"),
+    (429, 429, "unreachable"),
+    (451, 404, "refused"),
+    (500, 502, "unreachable"),
+];
+
+#[test]
+fn an_upstreams_status_means_the_same_in_every_format() {
+    let depot = Depot::start();
+    for format in &FORMATS {
+        let good = Upstream::start();
+        (format.offer)(&good);
+        let good_name = format!("{}-good", format.name);
+        let good = depot.proxy(&good_name, format.name, &good);
+        for path in format.paths(&good_name) {
+            depot.get(&path).expect(200);
+        }
+        for (status, seen, state) in STATUSES {
+            for (part, what) in ["package", "file"].into_iter().enumerate() {
+                let bad = Upstream::start();
+                let targets = (format.offer)(&bad);
+                bad.on(&targets[part], Answer::new(status, "no"));
+                let name = format!("{}-{status}-{what}", format.name);
+                let id = depot.proxy(&name, format.name, &bad);
+                let path = &format.paths(&name)[part];
+                let answer = depot.get(path);
+                assert_eq!(answer.status, seen, "{path}: {}", answer.text());
+                let health = depot.health(&id);
+                assert_eq!(health["state"], state, "{path}: {health}");
+                if state != "ok" {
+                    let told = [answer.text(), health["detail"].to_string()];
+                    assert!(told.iter().all(|text| text.contains(&status.to_string())), "{path}: {told:?}");
+                }
+                let group_name = format!("{name}-group");
+                let group = depot.group(&group_name, format.name, &[&id, &good]);
+                let path = &format.paths(&group_name)[part];
+                let answer = depot.get(path);
+                assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+                let health = depot.health(&group);
+                assert_eq!(health["state"], state, "{path}: {health}");
+                assert_eq!(health["members"][0]["name"], name.as_str(), "{path}: {health}");
+                assert_eq!(health["members"][0]["state"], state, "{path}: {health}");
+                assert_eq!(health["members"][1]["state"], "ok", "{path}: {health}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_that_only_a_failing_member_might_have_is_its_failure() {
+    let depot = Depot::start();
+    for (status, seen) in [(404, 404), (403, 404), (500, 502), (429, 429)] {
+        for format in
+            FORMATS.iter().filter(|format| matches!(format.name, "maven" | "npm" | "go" | "generic"))
+        {
+            let (bad, empty) = (Upstream::start(), Upstream::start());
+            let targets = (format.offer)(&bad);
+            targets.iter().for_each(|target| bad.on(target, Answer::new(status, "no")));
+            let name = format!("{}-{status}", format.name);
+            let members = [("bad", &bad), ("empty", &empty)]
+                .map(|(which, upstream)| depot.proxy(&format!("{name}-{which}"), format.name, upstream));
+            depot.group(&name, format.name, &members.each_ref().map(String::as_str));
+            for path in format.paths(&name) {
+                let answer = depot.get(&path);
+                assert_eq!(answer.status, seen, "{path}: {}", answer.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refusal_is_remembered_and_forgotten_with_the_settings_that_it_was_for() {
+    let (depot, upstream) = (Depot::start(), Upstream::start());
+    let id = depot.proxy("files", "generic", &upstream);
+    upstream.on("/a/b.bin", Answer::new(403, "no").header("X-RateLimit-Remaining", "0"));
+    for _ in 0..4 {
+        depot.get("/repositories/files/a/b.bin").expect(404);
+    }
+    assert_eq!(upstream.count("/a/b.bin"), 1);
+    let before = depot.health(&id);
+    assert!(before["since"].as_i64().is_some_and(|since| since > 0), "{before}");
+    upstream.on("/a/b.bin", Answer::ok(FILE));
+    depot.api.patch(&format!("/v1/repositories/{id}"), &json!({"settings": {}})).expect(200);
+    depot.get("/repositories/files/a/b.bin").expect(200);
+    assert_eq!(depot.health(&id)["state"], "ok");
+    assert_eq!(depot.health(&id)["detail"], Value::Null);
+}
+
+#[test]
+fn what_is_kept_is_served_while_the_upstream_refuses_or_limits() {
+    for answer in [Answer::new(403, "no"), Answer::new(429, "no").header("Retry-After", "60")] {
+        let world = World::new(&json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+        world.offer_metadata(&["1.0"], |answer| answer);
+        world.offer(JAR, Answer::ok(FILE), FILE);
+        let metadata = world.get(METADATA).expect(200).text();
+        world.get(JAR).expect(200);
+        for path in [METADATA, JAR] {
+            world.upstream.on(&format!("/{path}"), answer.clone());
+        }
+        assert_eq!(world.get(METADATA).expect(200).text(), metadata);
+        assert_eq!(world.get(JAR).expect(200).body, FILE);
+    }
+}
+
+#[test]
+fn an_upstream_that_limits_its_rate_is_left_alone_for_the_time_that_it_asks_for() {
+    let (depot, upstream) = (Depot::start(), Upstream::start());
+    let id = depot.proxy("hub", "docker", &upstream);
+    upstream.on("/v2/lib/manifests/1", Answer::new(429, "slowly").header("Retry-After", "21600"));
+    let wait = |answer: &Response| answer.header("retry-after").unwrap().parse::<u64>().unwrap();
+    let first = depot.get("/v2/repositories/hub/lib/manifests/1").expect(429);
+    assert_eq!(first.json()["errors"][0]["code"], "TOOMANYREQUESTS");
+    assert_eq!(wait(&first), 21_600);
+    let asked = upstream.seen().len();
+    let later = depot.get("/v2/repositories/hub/other/manifests/1").expect(429);
+    assert!((1..=21_600).contains(&wait(&later)), "{:?}", later.headers);
+    assert_eq!(upstream.seen().len(), asked, "it is left alone");
+    assert_eq!(depot.health(&id)["state"], "unreachable");
+}
+
+#[test]
+fn a_page_and_a_log_say_what_an_upstream_does() {
+    let (depot, upstream) = (Depot::start(), Upstream::start());
+    let id = depot.proxy("mirror", "maven", &upstream);
+    depot.group("all", "maven", &[&id]);
+    let mut owner = Person::owner(&depot.server);
+    for page in ["/repositories/mirror", "/repositories/all"] {
+        assert!(!owner.get(page).expect(200).text().contains("role=\"alert\""), "{page}");
+    }
+    upstream.on(&format!("/{JAR}"), Answer::new(403, "no"));
+    depot.get(&format!("/repositories/mirror/{JAR}?token=secret")).expect(404);
+    for page in ["/repositories/mirror", "/repositories/all"] {
+        let text = owner.get(page).expect(200).text();
+        assert!(
+            text.contains("refuses requests") && text.contains("status 403") && text.contains(JAR),
+            "{text}"
+        );
+    }
+    upstream
+        .on(&format!("/{METADATA}"), Answer::ok("<html>Sign in</html>").header("Content-Type", "text/html"));
+    let answer = depot.get(&format!("/repositories/mirror/{METADATA}")).expect(502);
+    assert!(answer.text().contains(METADATA), "{}", answer.text());
+    let text = owner.get("/repositories/mirror").expect(200).text();
+    assert!(text.contains("cannot be used") && text.contains(METADATA), "{text}");
+    let log = depot.server.log();
+    let line = |message: &str| log.lines().find(|line| line.contains(message)).unwrap().to_owned();
+    for (message, status) in [
+        ("an upstream refuses a request", 403),
+        ("what an upstream sent could not be read and is thrown away", 200),
+    ] {
+        let line = line(message);
+        assert!(line.contains("mirror") && line.contains(&status.to_string()), "{line}");
+        assert!(line.matches("\"target\":").count() <= 1, "{line}");
+    }
+}
+
+#[test]
+fn a_credential_that_is_never_shown_is_told() {
+    let depot = Depot::start();
+    let (upstream, service) = (Upstream::start(), Upstream::start());
+    let id = depot.proxy("hub", "docker", &upstream);
+    let body = json!({
+        "username": "robot", "password": "secret", "confirmation_token": depot.api.confirm("set_upstream_credentials"),
+    });
+    depot.api.send("PUT", &format!("/v1/repositories/{id}/upstream-credentials"), &body).expect(204);
+    let challenge = format!("Bearer realm=\"{}/token\"", service.url());
+    service.on("/token", Answer::ok(json!({"token": "anonymous"}).to_string()));
+    upstream.on("/v2/lib/manifests/1", Answer::new(401, "no").header("WWW-Authenticate", &challenge));
+    let answer = depot.get("/v2/repositories/hub/lib/manifests/1").expect(404).text();
+    let health = depot.health(&id);
+    assert_eq!(health["state"], "refused");
+    for told in [answer, health["detail"].to_string(), depot.server.log()] {
+        assert!(told.contains("token_realm") && told.contains(&service.url()), "{told}");
+    }
+    // It serves images to everyone, and the credential is of no use all the same.
+    upstream.on("/v2/open/manifests/1", Answer::ok("").guarded("Bearer anonymous", &challenge));
+    depot.get("/v2/repositories/hub/open/manifests/1");
+    let health = depot.health(&id);
+    assert!(health["detail"].as_str().is_some_and(|detail| detail.contains("token_realm")), "{health}");
+}
+
+#[test]
+fn a_repository_waits_for_its_upstream_as_long_as_it_is_set_to() {
+    let world = World::new(&json!({"upstream_timeout_s": 60}));
+    let gate = Gate::new();
+    world.offer(JAR, Answer::ok(FILE).silent(&gate), FILE);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| world.get(JAR));
+        // A request of a proxy that waits as long as the server does ends while that one waits on.
+        let other = world.api.create_proxy("other", "maven", &world.upstream.url(), &json!({}));
+        let token = world.api.create_token(&[&other], &["read"], None);
+        let client = world.server.anonymous().basic(OWNER, &token.secret);
+        client.get(&format!("/repositories/other/{JAR}")).expect(502);
+        assert!(!waits.is_finished());
+        gate.open();
+        assert_eq!(waits.join().unwrap().expect(200).body, FILE);
+    });
+}
+
+#[test]
+fn the_first_download_through_a_proxy_counts() {
+    let depot = Depot::start();
+    for (name, bytes) in [("small", FILE.to_vec()), ("large", vec![7; 3 << 20])] {
+        let upstream = Upstream::start();
+        let id = depot.proxy(name, "generic", &upstream);
+        upstream.on("/tool/1.0/file.bin", Answer::ok(bytes.clone()));
+        assert_eq!(depot.get(&format!("/repositories/{name}/tool/1.0/file.bin")).expect(200).body, bytes);
+        eventually("the download is counted", || {
+            let repository = depot.api.call("GET", &format!("/v1/repositories/{id}")).expect(200).json();
+            (repository["downloads"] == 1).then_some(())
+        });
+    }
+}
