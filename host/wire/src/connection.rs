@@ -18,6 +18,8 @@ const LARGE_PIECES_UNTIL: usize = 4 * 1024 * 1024;
 const MOST: usize = 12 * 1024 * 1024;
 /// A small piece, as large as a frame of HTTP/2.
 const SMALL_PIECE: usize = 16 * 1024;
+/// The same on HTTP/1.1, where one answer at a time is sent on a connection.
+const SMALL_PIECE_ALONE: usize = 64 * 1024;
 /// How many pieces of a file are in memory at most: one is sent, one waits behind it, one is held back until the next was checked, and
 /// one is read ahead.
 const PIECES: usize = 4;
@@ -135,13 +137,14 @@ impl ConnectionState {
     pub fn hold_pieces(self: &Arc<Self>, length: u64, large: usize) -> Hold {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let needed = length.min(large.saturating_mul(PIECES));
-        let small = length.min(SMALL_PIECE * PIECES);
+        let piece = if self.is_http2() { SMALL_PIECE } else { SMALL_PIECE_ALONE };
+        let small = length.min(piece * PIECES);
         if needed <= small {
             return self.hold(needed);
         }
         match self.budget.take(needed).filter(|_| self.has_room_for(needed)) {
             Some(share) => self.hold_as(needed, None, Some(share)),
-            None => self.hold_as(small, Some(SMALL_PIECE), None),
+            None => self.hold_as(small, Some(piece), None),
         }
     }
 }
@@ -202,6 +205,7 @@ mod tests {
     #[tokio::test]
     async fn files_on_all_streams_leave_room_for_the_next_request() {
         let connection = ConnectionState::new();
+        connection.set_http2();
         let holds: Vec<Hold> = (0..STREAMS).map(|_| connection.hold_pieces(u64::MAX, LARGE)).collect();
         assert_eq!(holds.iter().filter(|hold| hold.piece().is_none()).count(), 4);
         assert!(connection.held.load(Ordering::Relaxed) < MOST);
