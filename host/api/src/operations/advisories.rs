@@ -182,13 +182,14 @@ pub async fn answer_together(
     let mut answers: HashMap<&Question, BatchAnswered> = HashMap::new();
     let mut all = Vec::with_capacity(questions.len());
     for question in questions {
-        if !answers.contains_key(question) && (answers.is_empty() || Instant::now() < until) && room > 0 {
+        let has_time = answers.is_empty() || Instant::now() < until;
+        if has_time && room > 0 && !answers.contains_key(question) {
             answers.insert(question, page(known(origin, question).await?));
         }
         let answered = answers.get(question).filter(|answered| answered.found.len() <= room);
-        let answered = answered.cloned().unwrap_or_else(|| BatchAnswered::postponed(question));
-        room -= answered.found.len();
-        all.push(answered);
+        // Behind one that finds no room none is judged any more.
+        room = answered.map_or(0, |answered| room - answered.found.len());
+        all.push(answered.cloned().unwrap_or_else(|| BatchAnswered::postponed(question)));
     }
     Ok(all)
 }
