@@ -101,6 +101,37 @@ pub fn readme_rst(bytes: &[u8]) {
     assert!(!made.whole || open.is_empty(), "{html}");
 }
 
+/// A README in Markdown with HTML in it. What is made of it is bounded and well formed, and holds no element and no attribute that is not
+/// one of text.
+pub fn readme_markdown(bytes: &[u8]) {
+    const MOST: usize = 42_000;
+    let text = String::from_utf8_lossy(bytes);
+    let bounds = packhouse_readme::Bounds { depth: 24, bytes: MOST, is_over: &|| false };
+    let Some(made) = packhouse_readme::render(packhouse_readme::MarkupKind::Markdown, &text, bounds) else {
+        return;
+    };
+    assert!(made.html.len() <= MOST, "{} bytes", made.html.len());
+    let mut open: Vec<&str> = Vec::new();
+    for piece in made.html.split('<').skip(1) {
+        let (tag, text) = piece.split_once('>').unwrap();
+        assert!(!text.contains('>'), "{piece}");
+        let name = tag.split(' ').next().unwrap();
+        for (at, _) in tag.match_indices("=\"") {
+            let attribute = tag[..at].rsplit(' ').next().unwrap();
+            assert!(
+                ["href", "rel", "start", "dir"].contains(&attribute) || tag.starts_with("a href="),
+                "{tag}"
+            );
+        }
+        match name.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name), "{}", made.html),
+            None if name == "br" || name == "hr" => {}
+            None => open.push(name),
+        }
+    }
+    assert!(open.is_empty(), "{open:?} in {}", made.html);
+}
+
 /// The METADATA of a wheel that is right but for them.
 pub fn python_metadata(bytes: &[u8]) {
     let mut files = wheel::wheel_files("hello", "1.0", "");

@@ -254,7 +254,7 @@ impl Weighter<String, OfPackage> for Weight {
     fn weight(&self, key: &String, known: &OfPackage) -> u64 {
         let of = |advisory: &Arc<Advisory>| {
             let named: usize = advisory.affected.named().map(|version| version.len() + 60).sum();
-            named + advisory.summary.len() + advisory.url.len() + 600
+            named + advisory.summary.len() + advisory.url.len() + advisory.modified.len() + 600
         };
         ENTRY_BYTES + key.len() as u64 + known.iter().map(of).sum::<usize>() as u64
     }

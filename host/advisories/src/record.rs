@@ -37,6 +37,9 @@ pub enum RecordError {
 pub struct Advisory {
     /// Its identifier, as `GHSA-…`.
     pub id: String,
+    /// Its record's own time of change, as it is written there.
+    #[serde(skip)]
+    pub modified: String,
     /// Other identifiers of the same.
     pub aliases: Vec<String>,
     /// One line.
@@ -244,6 +247,7 @@ impl OsvRecord {
         }
         Some(Advisory {
             id: self.id.clone(),
+            modified: self.modified.clone(),
             aliases: self.aliases.clone(),
             summary: self.summary(),
             severity: self.severity(),

@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::SignedIn;
 use crate::error::ApiError;
-use crate::operations::advisories::{self, AdvisoryPage, Answered, Mark, Question};
+use crate::operations::advisories::{self, AdvisoryPage, Answered, BatchAnswered, Mark, Question};
 use crate::operations::loaded;
 use crate::paging::{self, Page};
 
@@ -149,15 +149,21 @@ async fn show(call: Call) -> Answer {
     responses((status = 200, body = Object)))]
 async fn query(mut call: Call) -> Answer {
     call.only(&[])?;
-    let question = object(call.body()?)?;
-    let Answered { found, next } = answered(&call, question).await?;
-    let records: Vec<String> = found.into_iter().map(|found| found.record).collect();
-    let mut members = Vec::new();
-    if !records.is_empty() {
-        members.push(format!("\"vulns\":[{}]", records.join(",")));
+    let asked = object(call.body()?)?;
+    let Some(question) = question(&call, asked)? else { return Ok(written("{}".to_owned())) };
+    let Answered { records, next } = advisories::answer(call.origin(), &question).await?;
+    let mut members =
+        String::with_capacity(records.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
+    for (number, record) in records.into_iter().enumerate() {
+        members.push_str(if number == 0 { "{\"vulns\":[" } else { "," });
+        members.push_str(&record);
     }
-    members.extend(next.map(|next| format!("\"next_page_token\":{}", json!(next))));
-    Ok(written(format!("{{{}}}", members.join(","))))
+    members.push_str(if members.is_empty() { "{" } else { "]" });
+    if let Some(next) = next {
+        members.push_str(&format!(",\"next_page_token\":{}", json!(next)));
+    }
+    members.push('}');
+    Ok(written(members))
 }
 
 /// Finds the ids of the records for several questions, in their order, as OSV does.
@@ -171,18 +177,44 @@ async fn query_batch(mut call: Call) -> Answer {
     if queries.len() > MAX_QUESTIONS {
         return Err(ApiError::invalid("`queries` are at most 1,000."));
     }
-    let mut results: Vec<Value> = Vec::with_capacity(queries.len());
-    for question in queries {
-        let Answered { found, next } = answered(&call, object(question)?).await?;
-        let short = |found: advisories::FoundRecord| json!({"id": found.id, "modified": found.modified});
-        let found: Vec<Value> = found.into_iter().map(short).collect();
-        let mut result = if found.is_empty() { json!({}) } else { json!({"vulns": found}) };
-        if let (Some(next), Value::Object(result)) = (next, &mut result) {
-            result.insert("next_page_token".to_owned(), json!(next));
+    let asked = queries.into_iter().map(|asked| question(&call, object(asked)?));
+    let asked = asked.collect::<Result<Vec<Option<Question>>, ApiError>>()?;
+    let questions: Vec<Question> = asked.iter().flatten().cloned().collect();
+    let answered = advisories::answer_together(call.origin(), &questions).await?;
+    let mut answered = answered.iter();
+    let of = |asked: &Option<Question>| asked.as_ref().and_then(|_| answered.next());
+    let results = asked.iter().map(of).map(|answered| answered.map(BatchResult::of).unwrap_or_default());
+    Ok(Json(BatchResults { results: results.collect() }).into_response())
+}
+
+#[derive(Serialize)]
+struct BatchResults<'a> {
+    results: Vec<BatchResult<'a>>,
+}
+
+/// The answer to one question of several.
+#[derive(Default, Serialize)]
+struct BatchResult<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    vulns: Vec<ShortRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ShortRecord<'a> {
+    id: &'a str,
+    modified: &'a str,
+}
+
+impl BatchResult<'_> {
+    fn of(answered: &BatchAnswered) -> BatchResult<'_> {
+        let found = answered.found.iter();
+        BatchResult {
+            vulns: found.map(|found| ShortRecord { id: &found.id, modified: &found.modified }).collect(),
+            next_page_token: answered.next.as_deref(),
         }
-        results.push(result);
     }
-    Ok(Json(json!({"results": results})).into_response())
 }
 
 /// What an object says; a list is none, in whatever order its values are.
@@ -191,8 +223,9 @@ fn object<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T, ApiErro
     read.map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))
 }
 
-async fn answered(call: &Call, question: OsvQuery) -> Result<Answered, ApiError> {
-    let Some(package) = question.package else { return Ok(Answered::default()) };
+/// What is asked; none where nothing can be found.
+fn question(call: &Call, asked: OsvQuery) -> Result<Option<Question>, ApiError> {
+    let Some(package) = asked.package else { return Ok(None) };
     let package: OsvPackage = object(package)?;
     let named = match (package.purl.as_deref(), package.ecosystem, package.name) {
         (Some(purl), ..) => parsed(call, purl)?,
@@ -204,11 +237,11 @@ async fn answered(call: &Call, question: OsvQuery) -> Result<Answered, ApiError>
     };
     // No package is called so, and a database cannot look for it.
     if ecosystem.contains('\0') || name.contains('\0') {
-        return Ok(Answered::default());
+        return Ok(None);
     }
-    let version = question.version.filter(|version| !version.is_empty()).or(version);
-    let after = question.page_token.unwrap_or_default();
-    advisories::answer(call.origin(), &Question { ecosystem, name, version, after }).await
+    let version = asked.version.filter(|version| !version.is_empty()).or(version);
+    let after = asked.page_token.unwrap_or_default();
+    Ok(Some(Question { ecosystem, name, version, after }))
 }
 
 fn parsed(call: &Call, purl: &str) -> Result<Option<(String, String, Option<String>)>, ApiError> {

@@ -40,8 +40,10 @@ use packhouse_config::Config;
 use packhouse_identity::{Bearers, Passwords, Sealer, SignIns};
 use packhouse_upstream::Upstreams;
 use packhouse_wire::descriptors::Shares;
-use packhouse_wire::listen::{Rules, Windows};
+use packhouse_wire::listen::{Holds, Rules, Windows};
 use packhouse_wire::request_meters::RequestMeters;
+use packhouse_wire::send_budget::SendBudget;
+use packhouse_wire::spill::Spill;
 use packhouse_wire::tls::Tls;
 
 /// The state of the program; handed out as an `Arc`.
@@ -84,6 +86,10 @@ pub struct App {
     pub bodies: Arc<BodyBudget>,
     /// What of the process's descriptors each part may have.
     pub shares: Shares,
+    /// Memory of answers that wait for their clients, on both hosts.
+    pub send_budget: Arc<SendBudget>,
+    /// Where answers wait for which memory has no room.
+    pub spill: Spill,
     /// Cancelled when the server is about to stop: it serves on, and says that it is not ready.
     pub draining: CancellationToken,
     /// Cancelled when the server is to stop.
@@ -161,6 +167,8 @@ impl App {
             advisories,
             bodies: BodyBudget::new(&config.limits),
             shares: Shares::of_process(config.limits.connections),
+            send_budget: Arc::default(),
+            spill: Spill::in_folder(&config.data),
             draining: CancellationToken::new(),
             meters: Meters::new(&runtime),
             plugins: plugins::Followed::default(),
@@ -194,6 +202,8 @@ impl App {
             tls: None,
             hsts: hsts.and_then(|text| text.parse().ok()),
             windows,
+            budget: Arc::clone(&self.send_budget),
+            holds: Holds::ByLength,
             draining: self.draining.clone(),
             stop: self.stop.clone(),
         }

@@ -141,7 +141,7 @@ pub(crate) static BOUNDS: &[Key] = &[
         "limits.send_idle_ms",
         "PACKHOUSE_LIMITS_SEND_IDLE_MS",
         Kind::Millis,
-        "120000",
+        "30000",
         "Time in which a client takes no byte of an answer, after which it is given up.",
     ),
     key(

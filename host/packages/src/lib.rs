@@ -90,7 +90,7 @@ use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
 use packhouse_wire::incoming_body::IncomingBody;
-use packhouse_wire::listen::{self, NoPlace};
+use packhouse_wire::listen::{self, Holds, NoPlace};
 use packhouse_wire::{request_id, trace};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -98,7 +98,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Serves the repository host on this listener until the program stops and what was in flight is answered.
 pub async fn run(app: Arc<App>, listener: TcpListener) {
     let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
-    let rules = rules.with_tls(app.secured().packages);
+    let rules = listen::Rules { holds: Holds::ByService, ..rules.with_tls(app.secured().packages) };
     let host = Arc::new(RepositoryHost::new(app));
     host.start_shadows();
     let service = move |peer: SocketAddr| {

@@ -7,7 +7,7 @@ use packhouse_runtime::Content;
 use packhouse_store::{Arriving, StoreError};
 use packhouse_wire::body::Body;
 
-use crate::response_request::{ResponseRequest, piece};
+use crate::response_request::{InMemory, NoMemory, ResponseRequest, piece};
 
 /// The body with this part of the content. The first bytes of a stored file are at hand: an error when they cannot be read, for
 /// which there is still time before the head is sent. Of a file that still comes in the part is always the whole.
@@ -23,14 +23,21 @@ pub(crate) async fn body(
         Content::None => Body::empty(),
         Content::Arriving(arriving) => arriving_body(arriving, request),
         Content::Inline(bytes) => {
+            let content = InMemory { address: bytes.as_ptr().addr(), bytes: bytes.len() };
             let bytes = cut(bytes, part);
-            let hold = request.hold(bytes.len());
-            Body::full(bytes).holding(hold)
+            match request.hold(bytes.len(), content) {
+                Ok(hold) => Body::full(bytes).holding(hold),
+                Err(NoMemory) => spilled(vec![bytes], request).await?,
+            }
         }
         Content::Joined(joined) => {
+            let bytes = usize::try_from(joined.size()).unwrap_or(usize::MAX);
+            let content = InMemory { address: joined.parts().as_ptr().addr(), bytes };
             let parts = joined.range(part);
-            let hold = request.hold(parts.iter().map(Bytes::len).sum());
-            Body::parts(parts).holding(hold)
+            match request.hold(parts.iter().map(Bytes::len).sum(), content) {
+                Ok(hold) => Body::parts(parts).holding(hold),
+                Err(NoMemory) => spilled(parts, request).await?,
+            }
         }
         Content::Blob(blob) => {
             let length = part.end - part.start;
@@ -39,6 +46,14 @@ pub(crate) async fn body(
             Body::stream(bytes, length, request.request_id).holding(hold)
         }
     })
+}
+
+/// Bytes that were in memory and now wait in a file.
+async fn spilled(parts: Vec<Bytes>, request: ResponseRequest<'_>) -> Result<Body, StoreError> {
+    let length = parts.iter().map(|part| part.len() as u64).sum();
+    let hold = request.hold_pieces(length);
+    let bytes = request.spill.write(parts, piece(hold.as_ref())).await?;
+    Ok(Body::stream(bytes, length, request.request_id).holding(hold))
 }
 
 /// Bytes that still come in: of a length that the upstream announced, or of none.

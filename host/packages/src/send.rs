@@ -32,7 +32,8 @@ pub(crate) async fn send(
     prepared: &PreparedResponse,
 ) -> Result<Response<Body>, HttpError> {
     let follows = request.description().follows_redirects;
-    let asked = ResponseRequest::of(request.parts, &request.head.request_id, follows);
+    let asked = ResponseRequest::of(request.parts, &request.head.request_id, &request.app.spill);
+    let asked = ResponseRequest { follows_redirects: follows, ..asked };
     let response = respond(prepared, encodings, asked).await?;
     downloads::count(request, prepared, &response);
     Ok(response)

@@ -36,6 +36,7 @@ use axum::routing::MethodRouter;
 use packhouse_api::error::ApiError;
 use packhouse_app::App;
 
+use readme::Readmes;
 use sent::Sent;
 
 /// What a page's handler gives back.
@@ -47,11 +48,14 @@ pub(crate) struct Portal {
     pub(crate) app: Arc<App>,
     /// Forms that came in a moment ago.
     pub(crate) sent: Sent,
+    /// READMEs as HTML.
+    pub(crate) readmes: Readmes,
 }
 
 /// The pages, for the API's listener.
 pub fn router(app: &Arc<App>) -> Router {
-    let portal = Arc::new(Portal { app: Arc::clone(app), sent: Sent::default() });
+    let (sent, readmes) = (Sent::default(), Readmes::default());
+    let portal = Arc::new(Portal { app: Arc::clone(app), sent, readmes });
     let mut router = Router::new();
     for (path, methods) in pages::all().into_iter().chain(assets::all()) {
         router = router.route(path, counted(path, methods));

@@ -95,9 +95,9 @@ pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};
 pub use runtime::{Examined, Inspection, Runtime, inspect, inspect_bytes, inspect_with};
 pub use services::{
-    AdvisoryService, CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PolicyService,
-    PublicKey, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services, Signature, SigningService,
-    TokenView, UpstreamService,
+    AdvisoryService, CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, MAX_TOLD_BYTES,
+    PolicyService, PublicKey, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services, Signature,
+    SigningService, TokenView, UpstreamService,
 };
 pub use trial::{Trial, TrialMode, add_time};
 pub use view::RepositoryView;

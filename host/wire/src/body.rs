@@ -1,6 +1,7 @@
 //! The body of an answer: bytes that are there, or a stream of them from storage.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,15 +17,15 @@ type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 /// An answer's body.
 pub struct Body {
     inner: Inner,
-    /// What it may hold in memory, where that is counted.
-    _hold: Option<Hold>,
+    /// What it may hold in memory, where that is counted. Each piece of it has a share, since pieces outlive their body.
+    hold: Option<Arc<Hold>>,
     /// Dropped with the body, when all of it is sent or nobody wants it any more.
     _ticket: Option<Ticket>,
 }
 
 impl From<Inner> for Body {
     fn from(inner: Inner) -> Self {
-        Self { inner, _hold: None, _ticket: None }
+        Self { inner, hold: None, _ticket: None }
     }
 }
 
@@ -92,39 +93,29 @@ impl Body {
         }
     }
 
-    /// The same with what it holds in memory, which is given back with it.
+    /// The same with what it holds in memory, which is given back with the last of its bytes.
     pub fn holding(self, hold: Option<Hold>) -> Self {
-        Self { _hold: hold, ..self }
+        Self { hold: hold.map(Arc::new), ..self }
     }
-}
 
-impl http_body::Body for Body {
-    type Data = Bytes;
-    type Error = StoreError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StoreError>>> {
         match &mut self.inner {
-            Inner::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Full(bytes) => Poll::Ready(bytes.take().map(Ok)),
             Inner::Parts { rest, left } => Poll::Ready(rest.pop().map(|bytes| {
                 *left = left.saturating_sub(bytes.len() as u64);
-                Ok(Frame::data(bytes))
+                Ok(bytes)
             })),
-            Inner::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| match next {
-                Some(Ok(bytes)) => Some(Ok(Frame::data(bytes))),
-                Some(Err(error)) => {
+            Inner::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| {
+                if let Some(Err(error)) = &next {
                     tracing::warn!(%request_id, %error, "an answer broke off");
-                    Some(Err(error))
                 }
-                None => None,
+                next
             }),
             Inner::Stream { chunks, left, request_id } => {
                 chunks.as_mut().poll_next(cx).map(|next| match next {
                     Some(Ok(bytes)) => {
                         *left = left.saturating_sub(bytes.len() as u64);
-                        Some(Ok(Frame::data(bytes)))
+                        Some(Ok(bytes))
                     }
                     Some(Err(error)) => {
                         tracing::error!(%request_id, %error, left, "an answer broke off");
@@ -138,6 +129,36 @@ impl http_body::Body for Body {
                 })
             }
         }
+    }
+}
+
+/// A piece of an answer, whose memory counts until it is gone.
+struct HeldBytes {
+    bytes: Bytes,
+    _hold: Arc<Hold>,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        let hold = self.hold.clone();
+        self.poll_bytes(cx).map_ok(|bytes| {
+            Frame::data(match hold {
+                Some(hold) => Bytes::from_owner(HeldBytes { bytes, _hold: hold }),
+                None => bytes,
+            })
+        })
     }
 
     fn is_end_stream(&self) -> bool {

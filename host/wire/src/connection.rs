@@ -8,13 +8,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of answers on one connection up to which a stored file is read in the large pieces that are fastest.
+use crate::send_budget::{BudgetShare, SendBudget};
+
+/// Bytes of answers on one connection up to which documents are held in memory, and a stored file is read in the large pieces that are
+/// fastest.
 const LARGE_PIECES_UNTIL: usize = 4 * 1024 * 1024;
 /// Bytes of answers on one connection from which on no further request of it is begun. Files in small pieces never come to this on all
-/// streams together, so one slow stream does not hold up those beside it.
+/// streams together, so one slow stream does not hold up those beside it: only answers that are held whatever their size do.
 const MOST: usize = 12 * 1024 * 1024;
 /// A small piece, as large as a frame of HTTP/2.
 const SMALL_PIECE: usize = 16 * 1024;
+/// The same on HTTP/1.1, where one answer at a time is sent on a connection.
+const SMALL_PIECE_ALONE: usize = 64 * 1024;
 /// How many pieces of a file are in memory at most: one is sent, one waits behind it, one is held back until the next was checked, and
 /// one is read ahead.
 const PIECES: usize = 4;
@@ -30,17 +35,20 @@ pub struct ConnectionState {
     room: Notify,
     close: CancellationToken,
     http2: AtomicBool,
+    /// What all connections may hold.
+    budget: Arc<SendBudget>,
 }
 
 impl ConnectionState {
-    /// Of a connection that has just been accepted.
+    /// Of a connection that has just been accepted, on a server without others.
     pub fn new() -> Arc<Self> {
-        Self::until(&CancellationToken::new())
+        Self::until(&CancellationToken::new(), Arc::default())
     }
 
-    /// The same, which is to be closed when `stop` is cancelled at the latest.
-    pub fn until(stop: &CancellationToken) -> Arc<Self> {
+    /// Of one that is to be closed when `stop` is cancelled at the latest, and shares a budget with others.
+    pub fn until(stop: &CancellationToken, budget: Arc<SendBudget>) -> Arc<Self> {
         Arc::new(Self {
+            budget,
             opened: Instant::now(),
             under_way: AtomicUsize::new(0),
             idle_since: AtomicU64::new(0),
@@ -97,26 +105,47 @@ impl ConnectionState {
         }
     }
 
-    /// Memory for an answer of these bytes that are in memory already.
+    /// Memory for an answer of these bytes, whether or not there is room.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Hold {
-        self.hold_as(bytes, None)
+        self.hold_as(bytes, None, None)
     }
 
-    fn hold_as(self: &Arc<Self>, bytes: usize, piece: Option<usize>) -> Hold {
+    /// Memory for an answer whose content lies in memory at this address; none where this connection or the whole server holds as much as
+    /// it may. What other answers hold already costs nothing more.
+    pub fn hold_content(self: &Arc<Self>, address: usize, bytes: usize) -> Option<Hold> {
+        if let Some(share) = self.budget.share(address) {
+            return Some(self.hold_as(0, None, Some(share)));
+        }
+        if self.is_http2() && !self.has_room_for(bytes) {
+            return None;
+        }
+        let share = self.budget.take_content(address, bytes)?;
+        Some(self.hold_as(bytes, None, Some(share)))
+    }
+
+    fn has_room_for(&self, bytes: usize) -> bool {
+        self.held.load(Ordering::Acquire).saturating_add(bytes) <= LARGE_PIECES_UNTIL
+    }
+
+    fn hold_as(self: &Arc<Self>, bytes: usize, piece: Option<usize>, share: Option<BudgetShare>) -> Hold {
         self.held.fetch_add(bytes, Ordering::AcqRel);
-        Hold { connection: Arc::clone(self), bytes, piece }
+        Hold { connection: Arc::clone(self), bytes, piece, _share: share }
     }
 
     /// Memory for an answer of so many bytes that are read in pieces of `large` bytes, or in small ones where the answers on this connection
-    /// hold much already.
+    /// or on the whole server hold much already.
     pub fn hold_pieces(self: &Arc<Self>, length: u64, large: usize) -> Hold {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let before = self.held.load(Ordering::Acquire);
         let needed = length.min(large.saturating_mul(PIECES));
-        if before.saturating_add(needed) <= LARGE_PIECES_UNTIL {
+        let piece = if self.is_http2() { SMALL_PIECE } else { SMALL_PIECE_ALONE };
+        let small = length.min(piece * PIECES);
+        if needed <= small {
             return self.hold(needed);
         }
-        self.hold_as(length.min(SMALL_PIECE * PIECES), Some(SMALL_PIECE))
+        match self.budget.take(needed).filter(|_| self.has_room_for(needed)) {
+            Some(share) => self.hold_as(needed, None, Some(share)),
+            None => self.hold_as(small, Some(piece), None),
+        }
     }
 }
 
@@ -138,6 +167,7 @@ pub struct Hold {
     connection: Arc<ConnectionState>,
     bytes: usize,
     piece: Option<usize>,
+    _share: Option<BudgetShare>,
 }
 
 impl Hold {
@@ -175,6 +205,7 @@ mod tests {
     #[tokio::test]
     async fn files_on_all_streams_leave_room_for_the_next_request() {
         let connection = ConnectionState::new();
+        connection.set_http2();
         let holds: Vec<Hold> = (0..STREAMS).map(|_| connection.hold_pieces(u64::MAX, LARGE)).collect();
         assert_eq!(holds.iter().filter(|hold| hold.piece().is_none()).count(), 4);
         assert!(connection.held.load(Ordering::Relaxed) < MOST);
@@ -195,6 +226,32 @@ mod tests {
         assert!(!waiting.is_finished());
         drop(hold);
         waiting.await.unwrap();
+    }
+
+    #[test]
+    fn documents_that_nobody_takes_are_held_up_to_a_bound() {
+        const BYTES: usize = 1024 * 1024;
+        let budget = Arc::new(SendBudget::within(6 * BYTES));
+        let connection = || {
+            let connection = ConnectionState::until(&CancellationToken::new(), Arc::clone(&budget));
+            connection.set_http2();
+            connection
+        };
+        let (one, two) = (connection(), connection());
+        let hold = |connection: &Arc<ConnectionState>, from: usize| -> Vec<Hold> {
+            (from..from + STREAMS).filter_map(|address| connection.hold_content(address, BYTES)).collect()
+        };
+        let (of_one, of_two) = (hold(&one, 0), hold(&two, STREAMS));
+        assert_eq!(
+            (of_one.len(), of_two.len()),
+            (4, 2),
+            "the connection's share, and the rest of the server's"
+        );
+        assert_eq!(two.hold_pieces(u64::MAX, LARGE).piece(), Some(SMALL_PIECE));
+        let shared: Vec<Hold> = (0..STREAMS).filter_map(|_| two.hold_content(0, BYTES)).collect();
+        assert_eq!(shared.len(), STREAMS, "what is held already costs nothing more");
+        drop((of_one, of_two, shared));
+        assert_eq!(hold(&two, 0).len(), 4);
     }
 
     #[test]

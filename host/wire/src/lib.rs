@@ -19,5 +19,7 @@ pub mod proxy_protocol;
 pub mod range;
 pub mod request_id;
 pub mod request_meters;
+pub mod send_budget;
+pub mod spill;
 pub mod tls;
 pub mod trace;

@@ -30,6 +30,7 @@ use self::opening::{Opened, open};
 use crate::connection::ConnectionState;
 use crate::guard::{Guard, GuardTimes};
 use crate::outbox::{Outgoing, StreamExecutor};
+use crate::send_budget::SendBudget;
 use crate::tls::Tls;
 use packhouse_config::live::Live;
 use packhouse_config::{Limits, Network};
@@ -65,6 +66,15 @@ impl Windows {
     pub const CALLS: Windows = Windows { stream: 64 * 1024, connection: 256 * 1024 };
 }
 
+/// Where the memory of answers is counted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Holds {
+    /// By the service.
+    ByService,
+    /// By the listener.
+    ByLength,
+}
+
 /// What holds on one listener.
 #[derive(Clone)]
 pub struct Rules {
@@ -84,6 +94,10 @@ pub struct Rules {
     pub hsts: Option<HeaderValue>,
     /// What may lie here of requests.
     pub windows: Windows,
+    /// What may lie here of answers, on all connections.
+    pub budget: Arc<SendBudget>,
+    /// Whether answers are held by the service, which knows what they are made of, or else here by their length.
+    pub holds: Holds,
     /// Cancelled when the server is about to stop: clients are told to come back on another connection.
     pub draining: CancellationToken,
     /// Cancelled when nothing new is to be accepted.
@@ -242,13 +256,13 @@ where
         let outbox = http2.then(|| self.streams.announce());
         let (service, state, draining) =
             (Arc::clone(&self.service), Arc::clone(&self.state), self.rules.draining.clone());
-        let (requests, hsts) = (self.rules.requests.clone(), self.hsts.clone());
+        let (requests, hsts, holds) = (self.rules.requests.clone(), self.hsts.clone(), self.rules.holds);
         Box::pin(async move {
             if http2 {
                 state.set_http2();
                 state.room().await;
-                request.extensions_mut().insert(state);
             }
+            request.extensions_mut().insert(Arc::clone(&state));
             let place = match requests {
                 Some(requests) => {
                     let place = tokio::time::timeout(REQUEST_PATIENCE, requests.acquire_owned()).await;
@@ -266,7 +280,12 @@ where
             if !http2 && (ambiguous || draining.is_cancelled()) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok(response.map(|body| Outgoing::new(body, outbox, (under_way, place))))
+            Ok(response.map(|body| {
+                let length = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+                let hold =
+                    length.filter(|_| http2 && holds == Holds::ByLength).map(|length| state.hold(length));
+                Outgoing::new(body, outbox, (under_way, place, hold))
+            }))
         })
     }
 }
@@ -342,6 +361,8 @@ mod tests {
             tls: None,
             hsts: None,
             windows: Windows::UPLOADS,
+            budget: Arc::default(),
+            holds: Holds::ByService,
             draining: CancellationToken::new(),
             stop: stop.clone(),
         };

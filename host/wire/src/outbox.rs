@@ -18,7 +18,7 @@ use hyper::rt::Executor;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::connection::UnderWay;
+use super::connection::{Hold, UnderWay};
 
 /// Of one stream: the bytes handed to the connection, and how many of them went out.
 #[derive(Debug, Default)]
@@ -92,16 +92,15 @@ pub struct Outgoing<B> {
     body: B,
     outbox: Option<Arc<Outbox>>,
     ended: bool,
-    _while_under_way: (UnderWay, Option<OwnedSemaphorePermit>),
+    _while_under_way: WhileUnderWay,
 }
 
+/// What a request has until its answer is taken: it counts as under way, it has its place, and its answer its memory.
+type WhileUnderWay = (UnderWay, Option<OwnedSemaphorePermit>, Option<Hold>);
+
 impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
-    /// The request counts as under way, and has its place, until this is dropped.
-    pub fn new(
-        body: B,
-        outbox: Option<Arc<Outbox>>,
-        while_under_way: (UnderWay, Option<OwnedSemaphorePermit>),
-    ) -> Self {
+    /// The request has the rest until this is dropped.
+    pub fn new(body: B, outbox: Option<Arc<Outbox>>, while_under_way: WhileUnderWay) -> Self {
         let ended = body.is_end_stream();
         Self { body, outbox, ended, _while_under_way: while_under_way }
     }
@@ -230,7 +229,7 @@ mod tests {
     fn outgoing(text: &'static str) -> (Outgoing<Full<Bytes>>, Arc<Outbox>) {
         let outbox = Arc::new(Outbox::default());
         let under_way = ConnectionState::new().begin();
-        (Outgoing::new(Full::from(text), Some(Arc::clone(&outbox)), (under_way, None)), outbox)
+        (Outgoing::new(Full::from(text), Some(Arc::clone(&outbox)), (under_way, None, None)), outbox)
     }
 
     #[tokio::test]

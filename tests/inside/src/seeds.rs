@@ -30,6 +30,7 @@ fn every_seed_is_answered() {
         ("recording", fuzz::recording),
         ("rubygems_gem", fuzz::rubygems_gem),
         ("rubygems_upstream", fuzz::rubygems_upstream),
+        ("readme_markdown", fuzz::readme_markdown),
         ("readme_rst", fuzz::readme_rst),
     ];
     let folders = std::fs::read_dir(checkout().join("fuzz/seeds")).unwrap();

@@ -88,7 +88,7 @@ fn archives_that_unpack_out_of_all_proportion_do_not_fill_the_disk() {
     let ((statuses, most), memory) = server.watched(|| watched(&server, || at_once(4, publish)));
     println!("npm: at most {} MB staged, {} MB of memory", most / 1_000_000, memory / 1_000_000);
     assert_eq!(statuses, [400; 4]);
-    // 2 MB may unpack to 200 MB.
+    // 2 MB may unpack to 200 MB, and one of them at a time gets so far; `resource_bounds.rs` is stricter.
     assert!(most < 1_000_000_000, "{most} bytes were staged");
     assert!(memory < 600_000_000, "{memory} bytes of memory");
     eventually("what was staged is gone with its call", || staged(&server) == 0);

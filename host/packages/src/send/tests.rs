@@ -36,6 +36,7 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
 fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, HeaderValue)]) -> Response<Body> {
     let headers: HeaderMap = fields.iter().cloned().collect();
     let reads = matches!(method, "GET" | "HEAD");
+    let spill = packhouse_wire::spill::Spill::in_folder(std::path::Path::new("nowhere"));
     let asked = ResponseRequest {
         head: method == "HEAD",
         reads,
@@ -43,6 +44,7 @@ fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, Header
         headers: &headers,
         request_id: "r",
         connection: None,
+        spill: &spill,
     };
     let encodings = Encodings::new(true);
     respond(prepared, &encodings, asked).now_or_never().expect("what is in memory is not waited for").unwrap()

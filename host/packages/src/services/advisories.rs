@@ -1,30 +1,38 @@
 //! What a plugin is told of advisories, and what a hosted repository does not take in because of one.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use packhouse_advisories::{Advisory, OfPackage};
+use packhouse_advisories::Advisory;
 use packhouse_identity::access::Kind;
-use packhouse_runtime::{JudgedReleases, Release, ReleaseVerdict, ServiceError};
+use packhouse_runtime::{JudgedReleases, MAX_TOLD_BYTES, Release, ReleaseVerdict, ServiceError};
 use packhouse_store::RepositoryId;
 
 use super::CallServices;
 
-/// The advisories about these packages, by package, as the contract's JSON object.
+/// The advisories about these packages, by package, as the contract's JSON object. `TooLarge` as soon as it is longer than a plugin is told.
 pub(super) async fn find(services: &CallServices, names: Vec<String>) -> Result<String, ServiceError> {
-    let mut found: Vec<(String, OfPackage)> = Vec::new();
-    if let Some(plugin) = services.app.runtime.plugin(&services.format) {
-        for name in names {
-            let known = services.app.advisories.of_package(plugin.description(), &name).await?;
-            if !known.is_empty() {
-                found.push((name, known));
-            }
+    let Some(plugin) = services.app.runtime.plugin(&services.format) else { return Ok("{}".to_owned()) };
+    let mut told = String::new();
+    for name in names.into_iter().collect::<BTreeSet<String>>() {
+        let known = services.app.advisories.of_package(plugin.description(), &name).await?;
+        if known.is_empty() {
+            continue;
+        }
+        let advisories: Vec<&Advisory> = known.iter().map(|advisory| &**advisory).collect();
+        told.push(if told.is_empty() { '{' } else { ',' });
+        told.push_str(&json(&name)?);
+        told.push(':');
+        told.push_str(&json(&advisories)?);
+        if told.len() > MAX_TOLD_BYTES {
+            return Err(ServiceError::TooLarge(told.len() as u64));
         }
     }
-    let told: BTreeMap<&str, Vec<&Advisory>> = found
-        .iter()
-        .map(|(name, known)| (name.as_str(), known.iter().map(|advisory| &**advisory).collect()))
-        .collect();
-    serde_json::to_string(&told).map_err(|error| ServiceError::Other(error.to_string()))
+    told.push_str(if told.is_empty() { "{}" } else { "}" });
+    Ok(told)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, ServiceError> {
+    serde_json::to_string(value).map_err(|error| ServiceError::Other(error.to_string()))
 }
 
 /// The same verdicts, with malware withheld. Of releases whose version is not named nothing is known.

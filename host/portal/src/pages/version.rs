@@ -21,7 +21,7 @@ use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts, readme};
+use crate::{Answer, dates, fault, parts};
 
 /// The property of a version that says why it is in its state.
 const REASON: &str = "reason";
@@ -83,7 +83,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     };
     let room = ROOM.saturating_sub(before.0.len() + behind.0.len());
     let readme = match &presented.readme {
-        Some(text) => Some(readme::shown(&text.media_type, &text.text, room).await),
+        Some(text) => Some(seat.portal.readmes.shown(&text.media_type, &text.text, room).await),
         None => None,
     };
     let body = html! {

@@ -5,12 +5,12 @@ use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::advisories::Host;
 use crate::host_error::HostError;
+use crate::services::MAX_TOLD_BYTES;
 use crate::state::HostState;
 use crate::state::records::RepositoryRep;
 
 const MAX_NAMES: usize = 1_000;
 const MAX_NAME_BYTES: usize = 256 << 10;
-const MAX_TOLD_BYTES: usize = 8 << 20;
 
 impl Host for HostState {
     async fn find(&mut self, of: Resource<RepositoryRep>, names: Vec<String>) -> Result<String, HostError> {

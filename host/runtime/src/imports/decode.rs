@@ -1,6 +1,10 @@
 //! `blob.decode`: bytes decoded on their way into a new blob, never more of them in memory than a piece.
 
 use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use async_compression::tokio::bufread::{DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
 use base64::Engine;
@@ -8,7 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
 use packhouse_store::{Blob, Stager, StoreError};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::io::StreamReader;
 
 use crate::error::CallError;
@@ -23,6 +28,14 @@ const RATIO: u64 = 100;
 const ALWAYS: u64 = 64 << 20;
 /// … and never to more.
 const NEVER: u64 = 100 << 30;
+
+/// While they are decoded, bytes may be ahead of [`RATIO`] by [`ALWAYS`] and so many times all that is encoded: a part of an archive may be
+/// much denser than the rest.
+const AHEAD: u64 = 10;
+/// Bytes ahead of [`RATIO`] up to which nothing is waited for.
+const FREE: u64 = 8 << 20;
+/// The turn to be further ahead. One decoding at a time has it, so that many dense archives at once fill the disk no more than one does.
+static AHEAD_TURN: Semaphore = Semaphore::const_new(1);
 
 /// What so many encoded bytes may decode to: what grows out of all proportion is made to fill disks.
 pub(crate) fn most(encoded: u64) -> u64 {
@@ -63,34 +76,106 @@ pub(crate) async fn decode(blob: &Blob, encoding: Encoding, stager: Stager) -> R
     if encoding == Encoding::Base64 {
         return base64(blob, stager).await;
     }
+    let consumed = Arc::new(AtomicU64::new(0));
     let bytes = StreamReader::new(blob.stream(0..blob.size()).map_err(io::Error::other));
+    let bytes = Consumed { bytes, count: Arc::clone(&consumed) };
+    let growth = Growth { encoded: blob.size(), consumed, decoded: 0, turn: None };
     match encoding {
         Encoding::Gzip => {
             let mut decoder = GzipDecoder::new(bytes);
             decoder.multiple_members(true);
-            copy(decoder, stager).await
+            copy(decoder, growth, stager).await
         }
         Encoding::Zstd => {
             let mut decoder = ZstdDecoder::new(bytes);
             decoder.multiple_members(true);
-            copy(decoder, stager).await
+            copy(decoder, growth, stager).await
         }
-        Encoding::Deflate => copy(DeflateDecoder::new(bytes), stager).await,
-        Encoding::Zlib | Encoding::Base64 => copy(ZlibDecoder::new(bytes), stager).await,
+        Encoding::Deflate => copy(DeflateDecoder::new(bytes), growth, stager).await,
+        Encoding::Zlib | Encoding::Base64 => copy(ZlibDecoder::new(bytes), growth, stager).await,
     }
 }
 
-async fn copy(mut decoder: impl AsyncRead + Unpin, mut stager: Stager) -> Result<Blob, HostError> {
+async fn copy(
+    mut decoder: impl AsyncRead + Unpin,
+    mut growth: Growth,
+    mut stager: Stager,
+) -> Result<Blob, HostError> {
     loop {
         let mut piece = BytesMut::with_capacity(PIECE);
         while piece.len() < PIECE {
             let read = decoder.read_buf(&mut piece).await.map_err(undecodable)?;
             if read == 0 {
+                growth.add(piece.len()).await?;
                 stager.write(piece.freeze()).await?;
                 return Ok(stager.finish().await?);
             }
         }
+        growth.add(piece.len()).await?;
         stager.write(piece.freeze()).await?;
+    }
+}
+
+/// How much more is decoded than was read for it.
+struct Growth {
+    /// Bytes of all that is encoded.
+    encoded: u64,
+    /// How many of them the decoder has read.
+    consumed: Arc<AtomicU64>,
+    decoded: u64,
+    /// While it is far ahead.
+    turn: Option<SemaphorePermit<'static>>,
+}
+
+impl Growth {
+    /// So many more bytes are about to be staged. Waits for its turn where that is out of proportion to what they were decoded of; too
+    /// large where it is out of all proportion.
+    async fn add(&mut self, bytes: usize) -> Result<(), HostError> {
+        self.decoded = self.decoded.saturating_add(bytes as u64);
+        let ahead = self.ahead();
+        if ahead > ALWAYS.saturating_add(self.encoded.saturating_mul(AHEAD)) {
+            return Err(HostError::too_large(self.decoded));
+        }
+        if ahead > FREE && self.turn.is_none() {
+            // It is never closed.
+            self.turn = AHEAD_TURN.acquire().await.ok();
+        }
+        Ok(())
+    }
+
+    fn ahead(&self) -> u64 {
+        self.decoded.saturating_sub(self.consumed.load(Ordering::Relaxed).saturating_mul(RATIO))
+    }
+}
+
+/// Encoded bytes, of which those that the decoder took are counted.
+struct Consumed<R> {
+    bytes: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Consumed<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.bytes).poll_read(cx, buffer);
+        let read = buffer.filled().len().saturating_sub(before);
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        outcome
+    }
+}
+
+impl<R: AsyncBufRead + Unpin> AsyncBufRead for Consumed<R> {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        Pin::new(&mut self.get_mut().bytes).poll_fill_buf(cx)
+    }
+
+    fn consume(mut self: Pin<&mut Self>, amount: usize) {
+        self.count.fetch_add(amount as u64, Ordering::Relaxed);
+        Pin::new(&mut self.bytes).consume(amount);
     }
 }
 
@@ -160,6 +245,42 @@ mod tests {
         }
         bytes.extend(decoder.finish().ok()?);
         Some(bytes)
+    }
+
+    fn growth(encoded: u64) -> Growth {
+        Growth { encoded, consumed: Arc::default(), decoded: 0, turn: None }
+    }
+
+    #[tokio::test]
+    async fn what_grows_out_of_all_proportion_ends_while_it_is_decoded() {
+        let mut bomb = growth(2_000_000);
+        let mut staged = 0;
+        while bomb.add(PIECE).await.is_ok() {
+            // Of gzip, a thousandth is read for it.
+            bomb.consumed.fetch_add(PIECE as u64 / 1000, Ordering::Relaxed);
+            staged += PIECE as u64;
+        }
+        assert!(staged < 100 << 20, "{staged} bytes");
+        assert!(bomb.turn.is_some());
+        // Another one has to wait when it is ahead by more than is free, and goes on when the first is gone.
+        let mut other = growth(2_000_000);
+        for _ in 0..FREE / PIECE as u64 {
+            other.add(PIECE).await.unwrap();
+        }
+        assert!(futures::poll!(std::pin::pin!(other.add(PIECE))).is_pending());
+        drop(bomb);
+        other.add(PIECE).await.unwrap();
+        assert!(other.turn.is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_in_proportion_waits_for_nothing() {
+        let mut usual = growth(1 << 30);
+        for _ in 0..10_000 {
+            usual.consumed.fetch_add(PIECE as u64 / 50, Ordering::Relaxed);
+            usual.add(PIECE).await.unwrap();
+        }
+        assert!(usual.turn.is_none());
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use super::error::{ServiceFuture, not_available};
 use crate::view::RepositoryView;
 
+/// Bytes of what a plugin is told of advisories at once.
+pub const MAX_TOLD_BYTES: usize = 8 << 20;
+
 /// The server's side of the interface `advisories`, and what it says of versions that are about to be shown. A host without it knows of
 /// nothing.
 pub trait AdvisoryService: Send + Sync + 'static {

@@ -9,7 +9,7 @@ mod upstream;
 
 use std::sync::Arc;
 
-pub use advisories::AdvisoryService;
+pub use advisories::{AdvisoryService, MAX_TOLD_BYTES};
 pub use error::{ServiceError, ServiceFuture};
 pub use identity::{IdentityService, Login, LoginState, TokenView};
 pub use policy::PolicyService;

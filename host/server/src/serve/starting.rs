@@ -21,7 +21,7 @@ use packhouse_config::live::Live;
 use packhouse_config::tls::CertificateFiles;
 use packhouse_runtime::compiling;
 use packhouse_wire::catalogue::SERVER_STARTING;
-use packhouse_wire::listen::{self, Rules, Windows};
+use packhouse_wire::listen::{self, Holds, Rules, Windows};
 use packhouse_wire::request_id;
 use packhouse_wire::tls::Tls;
 use serde_json::json;
@@ -103,6 +103,8 @@ fn rules(config: &Config, stop: &CancellationToken) -> Rules {
         tls: None,
         hsts: None,
         windows: Windows::CALLS,
+        budget: Arc::default(),
+        holds: Holds::ByLength,
         draining: stop.clone(),
         stop: stop.clone(),
     }

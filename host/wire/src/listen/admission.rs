@@ -75,7 +75,7 @@ impl Admission {
         if network.is_some_and(|network| !open.count(network, self.per_network())) {
             return None;
         }
-        let (id, state) = (open.next, ConnectionState::until(&rules.stop));
+        let (id, state) = (open.next, ConnectionState::until(&rules.stop, Arc::clone(&rules.budget)));
         open.next += 1;
         open.connections.insert(id, Arc::clone(&state));
         Some(Admitted { state, admission: Arc::clone(self), id, network, _place: place })
