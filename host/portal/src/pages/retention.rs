@@ -190,7 +190,7 @@ fn fields(name: &str, rule: &Rule) -> Fields {
     let lines = |patterns: &Option<Vec<String>>| patterns.as_ref().map(|patterns| patterns.join("\n"));
     let truth = |truth: Option<bool>| truth.map(|truth| if truth { "yes" } else { "no" }.to_owned());
     let number = |number: Option<u32>| number.map(|number| number.to_string());
-    put("packages", lines(&rule.matching.packages));
+    put("packages", rule.matching.packages.as_ref().map(|patterns| patterns.written().join("\n")));
     put("versions", lines(&rule.matching.versions));
     put("tagged", truth(rule.matching.tagged));
     put("prerelease", truth(rule.matching.prerelease));

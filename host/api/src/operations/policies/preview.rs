@@ -68,12 +68,13 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
             continue;
         }
         let question = question(&repository, now);
+        let folding = app.folding_of(&repository.format);
         let mut after: Option<FactsPlace> = None;
         loop {
             let rows = app.store.version_facts(repository.id, after.as_ref(), MAX_BATCH as u32).await?;
             after = rows.last().map(VersionFactsRow::place);
             let is_last = rows.len() < MAX_BATCH;
-            let about = rows.iter().filter(|row| rule.is_about(&row.version.name));
+            let about = rows.iter().filter(|row| rule.is_about(folding, &row.version.name));
             let versions: Vec<PolicyFacts> = about.map(facts::of_row).collect();
             found.versions += versions.len() as u64;
             let names: Vec<(String, String)> =
