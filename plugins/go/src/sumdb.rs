@@ -35,7 +35,7 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     let target: Vec<String> =
         path.iter().map(|segment| percent_encode(segment).replace("%40", "@").replace("%21", "!")).collect();
     for source in cx.proxies()? {
-        let fetch = cx.upstream("GET", &format!("/sumdb/{}", target.join("/"))).limit(LIMIT);
+        let fetch = cx.upstream("GET", &format!("/sumdb/{}", target.join("/"))).limit(LIMIT).metadata();
         let fetch = if moving { fetch } else { fetch.fresh(Freshness::Immutable) };
         if let Some(body) = proxy::found(fetch.start(source)?)? {
             let response = Response::blob(body).content_type("text/plain; charset=utf-8");

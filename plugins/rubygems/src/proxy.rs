@@ -32,7 +32,7 @@ pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Opt
 
 fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
     let target = format!("info/{gem}");
-    let reply = cx.upstream("GET", &target).limit(INFO).start(proxy)?;
+    let reply = cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?;
     let Some(body) = found(reply, &target)? else { return Ok(None) };
     let text = body.text(INFO).map_err(|error| match error {
         Error::Invalid(_) => Error::Unavailable(format!("{target}: not UTF-8")),
@@ -137,7 +137,8 @@ pub(crate) fn quick(cx: &Context, proxy: &Repository, stem: &str) -> Result<Opti
         return Ok(None);
     }
     let target = format!("quick/Marshal.4.8/{stem}.gemspec.rz");
-    let reply = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(QUICK).start(proxy)?;
+    let fetch = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(QUICK);
+    let reply = fetch.part_of(&gem, &one.number, &format!("gems/{stem}.gem")).start(proxy)?;
     Ok(found(reply, &target)?.map(|body| Response::blob(body).revalidate()))
 }
 
@@ -177,7 +178,7 @@ impl VersionLines {
     /// # Errors
     /// 502 where the upstream has no compact index.
     pub(crate) fn open(cx: &Context, proxy: &Repository) -> Result<Self, Failure> {
-        let reply = cx.upstream("GET", "versions").limit(VERSIONS).start(proxy)?;
+        let reply = cx.upstream("GET", "versions").limit(VERSIONS).metadata().start(proxy)?;
         let body = found(reply, "versions")?.ok_or_else(|| unexpected("versions: no compact index"))?;
         if body.size()? > VERSIONS {
             return Err(unexpected("versions: larger than 128 MiB"));
