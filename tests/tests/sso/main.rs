@@ -29,7 +29,7 @@ fn user(subject: &str, email: &str) -> User {
 
 fn put(api: &Api, body: &Value) -> Response {
     let request = Request::new("PUT", "/v1/sso").header("Content-Type", "application/json");
-    api.client().send(request.body(body.to_string()))
+    api.request(request.body(body.to_string()))
 }
 
 /// Settings that make members of example.com, who may read everything.

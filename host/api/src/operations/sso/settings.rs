@@ -8,6 +8,7 @@ use packhouse_wire::catalogue;
 
 use super::current;
 use crate::error::ApiError;
+use crate::operations::confirmations::{Action, Confirmation};
 use crate::operations::{Actor, members};
 
 /// The settings that are wanted.
@@ -35,7 +36,12 @@ pub async fn show(actor: &Actor) -> Result<Settings, ApiError> {
 
 /// Sets how members of the organization sign in. The provider is not asked before somebody signs in. 403 `role_mismatch` where a new
 /// member would hold more than the actor.
-pub async fn set(actor: &Actor, request: SettingsRequest) -> Result<Settings, ApiError> {
+pub async fn set(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    request: SettingsRequest,
+) -> Result<Settings, ApiError> {
+    confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
     if let Some(permissions) = &request.permissions {
         actor.judge(actor.permissions().covers(permissions), &catalogue::ROLE_MISMATCH)?;
@@ -55,7 +61,8 @@ pub async fn set(actor: &Actor, request: SettingsRequest) -> Result<Settings, Ap
 }
 
 /// Takes the settings away: members sign in by password alone. Sessions stay. 404 `not_found` where there are none.
-pub async fn remove(actor: &Actor) -> Result<(), ApiError> {
+pub async fn remove(actor: &Actor, confirmation: &Confirmation) -> Result<(), ApiError> {
+    confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
     let event = actor.event("delete_sso", "");
     if actor.app.store.delete_sso_settings(actor.organization(), Some(event)).await? {
