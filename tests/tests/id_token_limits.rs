@@ -82,7 +82,11 @@ fn an_id_token_counts_for_an_hour_from_when_it_was_made() {
     assert_eq!(world.put(&old, "a/2").status, 401);
     let mut claims = world.claims(json!({"exp": now() + YEARS}));
     claims.as_object_mut().unwrap().remove("iat");
-    assert_eq!(world.put(&world.issuer.token(&claims), "a/3").status, 401, "it does not say when it was made");
+    assert_eq!(
+        world.put(&world.issuer.token(&claims), "a/3").status,
+        401,
+        "it does not say when it was made"
+    );
 }
 
 #[test]
@@ -119,7 +123,8 @@ fn a_burnt_id_token_counts_no_more() {
         let request = Request::new("POST", "/_/oidc/burn-token").header("Content-Type", "application/json");
         world.server.anonymous().send(request.body(json!({"token": token}).to_string()))
     };
-    let read = |token: &str| world.server.anonymous().basic("ci", token).get("/repositories/files/simple/").status;
+    let read =
+        |token: &str| world.server.anonymous().basic("ci", token).get("/repositories/files/simple/").status;
     let used = world.token(json!({"jti": "used"}));
     assert_eq!(read(&used), 200);
     assert!(burn(&used).status < 300);

@@ -135,7 +135,9 @@ fn a_provider_signs_in_and_confirms() {
         browser.open(&at(&server, "/tokens?repository=releases"));
         browser.comes_to("Sign in - Packhouse");
         browser.follow("Sign in with your organization");
-        through_the_provider(browser, &provider, "owner", "Repository Tokens - Packhouse");
+        through_the_provider(browser, &provider, "owner", "Confirm the sign-in - Packhouse");
+        confirm(browser);
+        browser.comes_to("Repository Tokens - Packhouse");
         assert!(browser.has(&format!("//*[.='{OWNER}']")));
         browser.fill("Name", "by the provider");
         browser.press("Create token");
