@@ -148,3 +148,29 @@ fn the_description_names_each_call_that_needs_a_confirmation() {
     }
     assert_eq!(told, expected);
 }
+
+#[test]
+fn a_rotation_of_another_members_token_revokes_it_and_tells_no_secret() {
+    let server = Server::start();
+    let owner = Api::sign_in(&server);
+    let repository = owner.create_maven("lib", &json!({"public": false}));
+    let permissions = json!({"repositories": [{"repository": repository, "actions": ["read"]}]});
+    let member = json!({"email": "m@example.com", "password": PASSWORD, "permissions": permissions});
+    owner.post("/v1/members", &member).expect(201);
+    let theirs =
+        Api::sign_in_as(&server, "m@example.com", PASSWORD).create_token(&[&repository], &["read"], None);
+    let read = |secret: &str| {
+        server.anonymous().basic("m@example.com", secret).get("/repositories/lib/g/a/1/a-1.jar").status
+    };
+    assert_eq!(read(&theirs.secret), 404);
+    let path = format!("/v1/tokens/{}/rotation", theirs.id);
+    let body = json!({"overlap_hours": 24, "confirmation_token": owner.confirm("rotate_token")});
+    let answer = owner.post(&path, &body).expect(201).json();
+    assert!(answer.get("secret").is_none(), "{answer}");
+    assert_eq!(answer["replaced"]["id"], json!(theirs.id));
+    assert_eq!(read(&theirs.secret), 401);
+    let listed = owner.call("GET", "/v1/tokens?member=m%40example.com").expect(200).json();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "no successor was made: {listed}");
+    let again = json!({"confirmation_token": owner.confirm("rotate_token")});
+    assert_eq!(owner.post(&path, &again).expect(409).field("error"), "token_revoked");
+}
