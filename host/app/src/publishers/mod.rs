@@ -16,7 +16,7 @@ use packhouse_identity::{self as identity, Secret};
 use packhouse_names::Folding;
 use packhouse_store::{
     AuditEvent, Mint, NewToken, OrganizationId, PUBLISHER_BACKING, PublisherRow, PublisherUse, Refusal,
-    RepositoryId, Scope, SpentIdToken, TokenRow, TokenToMint,
+    RepositoryId, Scope, TokenRow, TokenToMint,
 };
 use serde_json::json;
 
