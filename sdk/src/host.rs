@@ -214,6 +214,8 @@ pub trait HostFetch {
     fn expect(&mut self, digest: &Digest);
     fn limit(&mut self, bytes: u64);
     fn show_as(&mut self, name: &str, version: &str, path: &str);
+    fn part_of(&mut self, name: &str, version: &str, path: &str);
+    fn metadata(&mut self);
     fn start(self: Box<Self>, proxy: &dyn HostRepository) -> Result<Box<dyn HostReply>, Error>;
 }
 

@@ -32,6 +32,8 @@ pub struct Settings {
     /// A proxy's: whether a policy judges its versions by what is signed of them. Ask the upstream for that before a file of one is
     /// fetched, and state it; where it is asked for nothing else by it, leave it out otherwise.
     pub judged_by_provenance: bool,
+    /// A proxy's: whether any policy judges its versions. Then each file that is fetched of it names its version.
+    pub judged_by_policies: bool,
 }
 
 impl Default for Settings {
@@ -43,6 +45,7 @@ impl Default for Settings {
             upstream: None,
             max_file_bytes: None,
             judged_by_provenance: false,
+            judged_by_policies: false,
         }
     }
 }

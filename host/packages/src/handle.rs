@@ -50,8 +50,9 @@ async fn call(
     let Received { body, parts, appended, published_at } = received;
     let on_trial = request.on_trial.as_ref();
     let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));
-    let services =
-        CallServices::new(request.app, &request.plugin, request.caller(), on_trial.and_then(OnTrial::heard));
+    let heard = on_trial.and_then(OnTrial::heard);
+    let packages = intent.packages.clone();
+    let services = CallServices::new(request.app, &request.plugin, request.caller(), packages, heard);
     let call = Call {
         target,
         others,

@@ -45,6 +45,8 @@ pub(crate) struct CallServices {
     app: Arc<App>,
     caller: Caller,
     format: String,
+    /// The packages that the request is about.
+    packages: Vec<String>,
     /// The call's use of upstreams.
     session: Mutex<Arc<UpstreamSession>>,
     /// Whether the plugin asked for what is the caller's own: sign-ins and tokens.
@@ -63,6 +65,7 @@ impl CallServices {
         app: &Arc<App>,
         plugin: &Plugin,
         caller: Caller,
+        packages: Vec<String>,
         heard: Option<Arc<Heard>>,
     ) -> Arc<CallServices> {
         let description = plugin.description();
@@ -74,6 +77,7 @@ impl CallServices {
             app: Arc::clone(app),
             caller,
             format: description.format.clone(),
+            packages,
             asked_identity: AtomicBool::new(false),
             handed: Mutex::default(),
             heard,

@@ -73,7 +73,9 @@ pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
 pub use load::side_by_side;
 pub use package_bounds::PackageBounds;
-pub use packhouse_names::{AffectedVersions, JudgedReleases, Place, Release, ReleaseVerdict};
+pub use packhouse_names::{
+    AffectedVersions, Folding, JudgedReleases, NamePatterns, Place, Release, ReleaseVerdict,
+};
 pub use plugin::{MAX_COMPARED, Plugin};
 pub use plugin_set::{Awaited, AwaitedComponents, PluginSet, Serving};
 pub use policy::{

@@ -85,7 +85,9 @@ impl FetchTask {
             return Ok(self.withheld(judged, Lifetime::default()));
         }
         let answer = self.find().await?;
-        if judged.verdict == ReleaseVerdict::Offered || answer.fetched.status != 200 {
+        // A part has no date of its own: the file that it belongs to was judged by its date.
+        let is_part = self.plan.show_as.is_none();
+        if judged.verdict == ReleaseVerdict::Offered || is_part || answer.fetched.status != 200 {
             return Ok(self.of_release(answer));
         }
         let judged = release.judge_file(answer.fetched.header("last-modified"));
@@ -98,9 +100,9 @@ impl FetchTask {
         })
     }
 
-    /// Whether the release that the response is shown as is malware, where that is blocked.
+    /// Whether the release that the response belongs to is malware, where that is blocked.
     async fn is_malware(&self) -> Result<bool, StoreError> {
-        let (Some((name, version, _)), Some(plugin)) = (&self.plan.show_as, self.session.ordering()) else {
+        let (Some((name, version)), Some(plugin)) = (&self.plan.judged_as, self.session.ordering()) else {
             return Ok(false);
         };
         let found = self.context().advisories.malware(plugin, name, std::slice::from_ref(version)).await?;
@@ -119,16 +121,16 @@ impl FetchTask {
     }
 
     fn judged_by_what_is_shown(&self, mut lifetime: Lifetime) -> Lifetime {
-        if let Some((name, _, _)) = &self.plan.show_as {
+        if let Some((name, _)) = &self.plan.judged_as {
             lifetime.made_of.on_package(name);
         }
         lifetime
     }
 
-    /// The release that the response is shown as, if it is shown.
+    /// The release that the response belongs to, if it does.
     async fn release(&self) -> Result<Option<FetchedRelease>, StoreError> {
-        let FetchPlan { repository, settings, show_as, .. } = &*self.plan;
-        let Some((name, version, _)) = show_as else { return Ok(None) };
+        let FetchPlan { repository, settings, judged_as, .. } = &*self.plan;
+        let Some((name, version)) = judged_as else { return Ok(None) };
         let shown = self.context().store.shown_state(*repository, name, version).await?;
         Ok(Some(FetchedRelease::new(settings.releases.for_package(name), version, &shown)))
     }

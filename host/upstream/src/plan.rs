@@ -28,6 +28,8 @@ pub(crate) struct FetchPlan {
     pub limit: u64,
     /// Package, version and path.
     pub show_as: Option<(String, String, String)>,
+    /// Package and version by whose state, age and advisories the response is judged.
+    pub judged_as: Option<(String, String)>,
     /// Whether the format's proxies present credentials at all.
     pub presents_credentials: bool,
 }
@@ -48,9 +50,11 @@ impl FetchPlan {
             .map_err(|_| ServiceError::Invalid(format!("a method {:?}", fetch.method)))?;
         let body = fetch.body.map(Bytes::from);
         let request = UpstreamRequest { method, url, headers, body, below_upstream };
+        let judged_as = fetch.show_as.as_ref().or(fetch.part_of.as_ref());
         Ok(FetchPlan {
             repository: proxy.id,
             repository_name: Arc::clone(&proxy.name),
+            judged_as: judged_as.map(|(name, version, _)| (name.clone(), version.clone())),
             name: cache_name(request.method.as_str(), &request),
             get_name: cache_name("GET", &request),
             limit: ProxySettings::limit(fetch.limit, fetch.fresh),

@@ -44,7 +44,7 @@ fn release(line: &ForeignLine, withdrawn: bool) -> Release {
 /// The upstream's page of a crate; empty where it has none.
 fn page(cx: &Context, proxy: &Repository, name: &Name, spelt: &str) -> Result<Vec<ForeignLine>, Failure> {
     let target = format!("/{}", place(&spelt.to_ascii_lowercase()));
-    let Some(body) = found(cx.upstream("GET", &target).limit(PAGE).start(proxy)?)? else {
+    let Some(body) = found(cx.upstream("GET", &target).limit(PAGE).metadata().start(proxy)?)? else {
         return Ok(Vec::new());
     };
     let unusable = |what: &str| useless(&format!("{what}, for {target}"));
@@ -104,7 +104,7 @@ pub(crate) fn file(
 
 /// What the upstream says of itself; none where it does not.
 fn config(cx: &Context, proxy: &Repository) -> Result<Option<Config>, Failure> {
-    let reply = cx.upstream("GET", "/config.json").limit(DOCUMENT).start(proxy)?;
+    let reply = cx.upstream("GET", "/config.json").limit(DOCUMENT).metadata().start(proxy)?;
     let Some(body) = found(reply)? else { return Ok(None) };
     let config = serde_json::from_slice(&body.read_all(DOCUMENT)?);
     config.map(Some).map_err(|error| useless(&format!("{error}, for /config.json")))
@@ -142,7 +142,9 @@ pub(crate) fn search(cx: &Context, proxy: &Repository, words: &str, limit: u32) 
     let target =
         format!("{}/api/v1/crates?q={}&per_page={limit}", api.trim_end_matches('/'), percent_encode(words));
     let fetch = cx.upstream("GET", &below(proxy, &target)?).header("accept", "application/json");
-    let Some(body) = found(fetch.limit(DOCUMENT).start(proxy)?)? else { return Ok(Found::default()) };
+    let Some(body) = found(fetch.limit(DOCUMENT).metadata().start(proxy)?)? else {
+        return Ok(Found::default());
+    };
     let mut read: Found = serde_json::from_slice(&body.read_all(DOCUMENT)?)
         .map_err(|error| useless(&format!("what it finds cannot be read: {error}")))?;
     let spelt = |name: &str| Name::new(name).map(|name| name.as_str().to_owned());

@@ -27,7 +27,7 @@ pub(crate) fn versions(
     module: &Module,
 ) -> Result<Option<Vec<Version>>, Failure> {
     let target = format!("/{}/@v/list", module.escaped());
-    let Some(body) = found(cx.upstream("GET", &target).limit(LIST).start(proxy)?)? else { return Ok(None) };
+    let Some(body) = found(cx.upstream("GET", &target).limit(LIST).metadata().start(proxy)?)? else { return Ok(None) };
     let text = String::from_utf8(body.read_all(LIST)?).map_err(|error| unusable(&target, &error))?;
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
     let fitting = |version: &Version| version.fits(module);
@@ -60,7 +60,7 @@ fn unusable(path: &str, error: &dyn std::error::Error) -> Failure {
 
 fn ask_info(cx: &Context, proxy: &Repository, module: &Module, version: &Version) -> Result<Reply, Error> {
     let target = format!("/{}", path(module, version, Part::Info));
-    cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(INFO).start(proxy)
+    cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(INFO).metadata().start(proxy)
 }
 
 fn read_info(reply: Reply) -> Result<Option<Info>, Failure> {
@@ -116,7 +116,10 @@ pub(crate) fn file(
     let fetch = cx.upstream("GET", &format!("/{file}")).fresh(Freshness::Immutable);
     let (fetch, kind) = match part {
         Part::Info => return Ok(Some(Response::json(&info)?.immutable())),
-        Part::Mod => (fetch.limit(MOD), "text/plain; charset=utf-8"),
+        Part::Mod => {
+            let part = fetch.limit(MOD).part_of(module.as_str(), version.as_str(), &file);
+            (part, "text/plain; charset=utf-8")
+        }
         Part::Zip => {
             remember(proxy, module, version, &info)?;
             let shown = fetch.limit(FILE_LIMIT).show_as(module.as_str(), version.as_str(), &file);
@@ -130,7 +133,7 @@ pub(crate) fn file(
 /// What the upstream calls the latest, or where that may not be offered the best of what may.
 pub(crate) fn latest(cx: &Context, proxy: &Repository, module: &Module) -> Result<Option<Info>, Failure> {
     let target = format!("/{}/@latest", module.escaped());
-    if let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).start(proxy)?)?
+    if let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?)?
         && Version::new(&info.version).is_some_and(|version| version.fits(module))
         && is_offered(proxy, module, &info)
     {
@@ -151,7 +154,7 @@ pub(crate) fn query(
     query: &str,
 ) -> Result<Option<Response>, Failure> {
     let target = format!("/{}/@v/{}.info", module.escaped(), escape(query));
-    let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).start(proxy)?)? else {
+    let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?)? else {
         return Ok(None);
     };
     let fits = Version::new(&info.version).is_some_and(|version| version.fits(module));

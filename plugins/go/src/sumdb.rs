@@ -36,7 +36,7 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
         path.iter().map(|segment| percent_encode(segment).replace("%40", "@").replace("%21", "!")).collect();
     let (proxies, mut left_out) = (cx.proxies()?, cx.left_out());
     for source in &proxies {
-        let fetch = cx.upstream("GET", &format!("/sumdb/{}", target.join("/"))).limit(LIMIT);
+        let fetch = cx.upstream("GET", &format!("/sumdb/{}", target.join("/"))).limit(LIMIT).metadata();
         let fetch = if moving { fetch } else { fetch.fresh(Freshness::Immutable) };
         let answer = fetch.start(source).map_err(Failure::from).and_then(proxy::found);
         if let Some(body) = left_out.unless_failed(source, answer)? {

@@ -38,7 +38,7 @@ pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Option<Listing
 
 /// The upstream's index, or what it has of one chart; none where it has no index.
 fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Option<Listing>, Failure> {
-    let reply = cx.upstream("GET", "index.yaml").limit(INDEX).start(proxy)?;
+    let reply = cx.upstream("GET", "index.yaml").limit(INDEX).metadata().start(proxy)?;
     let Some(reply) = reply.found()? else { return Ok(None) };
     let base = reply.address()?;
     let bytes = whole(&reply.body()?)?;
@@ -140,7 +140,7 @@ fn serve(
         return provenance(cx, proxy, one);
     }
     remember(proxy, one, withdrawn)?;
-    let path = format!("charts/{}", name::file(name, version));
+    let path = chart_path(name, version);
     let settings = Settings::of(proxy)?;
     let upstream = settings.upstream.as_deref().unwrap_or_default();
     let mut fetch =
@@ -153,13 +153,19 @@ fn serve(
     Ok(Some(Response::blob(reply.body()?).content_type(MEDIA_TYPE).immutable()))
 }
 
+fn chart_path(name: &str, version: &str) -> String {
+    format!("charts/{}", name::file(name, version))
+}
+
 /// As Helm asks for it: at the chart's address with `.prov` behind its path.
 fn provenance(cx: &Context, proxy: &Repository, one: &Listed) -> Result<Option<Response>, Failure> {
     let (path, query) = one.url.split_once('?').map_or((one.url.as_str(), ""), |(path, query)| (path, query));
     let mark = if query.is_empty() { "" } else { "?" };
     let (settings, target) = (Settings::of(proxy)?, format!("{path}.prov{mark}{query}"));
     let upstream = settings.upstream.as_deref().unwrap_or_default();
-    let reply = cx.upstream("GET", below(upstream, &target)).limit(provenance::LIMIT).start(proxy)?;
+    let (name, version) = (&one.chart.name, &one.chart.version);
+    let fetch = cx.upstream("GET", below(upstream, &target)).limit(provenance::LIMIT);
+    let reply = fetch.part_of(name, version, &chart_path(name, version)).start(proxy)?;
     let Some(reply) = reply.found()? else { return Ok(None) };
     Ok(Some(Response::blob(reply.body()?).content_type(PROVENANCE_TYPE).revalidate()))
 }

@@ -60,7 +60,13 @@ fn ask(cx: &Context, method: &str, file: &FilePath) -> Fetch {
 fn asked_for(cx: &Context, proxy: &Repository, method: &str, file: &FilePath) -> Result<Fetch, Failure> {
     Ok(match signed::state(cx, proxy, file)? {
         Judged::AsItIs => ask(cx, method, file),
-        Judged::Signature => ask(cx, method, &FilePath { item: None, ..file.clone() }),
+        Judged::SignatureOf(signed) => {
+            let fetch = ask(cx, method, &FilePath { item: None, ..file.clone() });
+            match &file.item {
+                Some(item) => fetch.part_of(&item.name(), &item.version, &signed),
+                None => fetch,
+            }
+        }
         // Of a HEAD there are no bytes to compare.
         Judged::Signed(_) if method == "HEAD" => ask(cx, method, file),
         Judged::Signed(sha256) => ask(cx, method, file).expect(&sha256),
@@ -144,7 +150,8 @@ fn sum(
     let path = format!("{}.{}", file.path, algorithm.name());
     // That of bytes that may change must be of the same moment as they.
     let fresh = if is_moving(file) { Freshness::Never } else { Freshness::Immutable };
-    let reply = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT).start(proxy)?;
+    let fetch = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT);
+    let reply = fetch.metadata().start(proxy)?;
     match reply.status()? {
         200 if is_page(&reply.headers()?, &path) => Ok(None),
         200 => Ok(algorithm.read(&String::from_utf8_lossy(&reply.body()?.read_all(SUM_LIMIT)?))),

@@ -130,8 +130,7 @@ pub(crate) fn attestations(
     let (name, number) = attested(params)?;
     let content = cx.first(|repository| {
         if repository.is_proxy() {
-            let target = format!("-/npm/v1/attestations/{}@{number}", name.encoded());
-            return proxy::pass_on(cx, repository, &target);
+            return proxy::attestations(cx, repository, &name, &number);
         }
         let key = records::attestations(&name, &number);
         let entry = if key.len() > 1024 { None } else { repository.get(&key)? };

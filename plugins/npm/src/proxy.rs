@@ -13,7 +13,7 @@ use crate::version_piece::Piece;
 use crate::withdrawn;
 use packhouse_sdk::{
     Blob, Content, Context, Denied, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,
-    SortedOut, Timestamp,
+    Settings, SortedOut, Timestamp,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +104,9 @@ impl UpstreamPackage {
 /// The upstream's packument. One that is none fails the call, and the host keeps it not.
 fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
     let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
-    let Some(body) = found(question.limit(upstream_packument::LIMIT).start(proxy)?)? else { return Ok(None) };
+    let Some(body) = found(question.limit(upstream_packument::LIMIT).metadata().start(proxy)?)? else {
+        return Ok(None);
+    };
     Ok(Some(Packument::open(proxy, body, name)?))
 }
 
@@ -240,9 +242,28 @@ fn expected(version: &UpstreamVersion) -> Option<Digest> {
     digests.pop().or_else(|| Digest::new("sha1", &version.shasum.as_ref()?.to_ascii_lowercase()).ok())
 }
 
-/// Passes a question on: search, keys, attestations.
+/// What is signed of a version, as the upstream has it; judged as the version's tarball is.
+pub(crate) fn attestations(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    number: &str,
+) -> Result<Option<Content>, Failure> {
+    if Settings::of(proxy)?.judged_by_policies
+        && let Some(version) = find(cx, proxy, name, number)?
+    {
+        withdrawn::remember(cx, proxy, name, number, &version)?;
+    }
+    let target = format!("-/npm/v1/attestations/{}@{number}", name.encoded());
+    let fetch = cx.upstream("GET", &target).header("accept", "application/json").limit(ANSWER);
+    let reply = fetch.part_of(name.as_str(), number, &name.path(number)).start(proxy)?;
+    Ok(found(reply)?.map(Content::Blob))
+}
+
+/// Passes a question on: search and keys.
 pub(crate) fn pass_on(cx: &Context, proxy: &Repository, target: &str) -> Result<Option<Content>, Failure> {
-    let reply = cx.upstream("GET", target).header("accept", "application/json").limit(ANSWER).start(proxy)?;
+    let fetch = cx.upstream("GET", target).header("accept", "application/json").limit(ANSWER);
+    let reply = fetch.metadata().start(proxy)?;
     Ok(found(reply)?.map(Content::Blob))
 }
 
@@ -256,6 +277,6 @@ pub(crate) fn ask<'a>(
 ) -> Result<Option<Content>, Failure> {
     let fetch = cx.upstream("POST", target).header("accept", "application/json").limit(ANSWER);
     let fetch = headers.into_iter().fold(fetch, |fetch, (name, value)| fetch.header(name, value));
-    let reply = fetch.fresh(Freshness::Never).body(body).start(proxy)?;
+    let reply = fetch.fresh(Freshness::Never).body(body).metadata().start(proxy)?;
     Ok(found(reply)?.map(Content::Blob))
 }

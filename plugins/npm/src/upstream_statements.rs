@@ -22,7 +22,7 @@ pub(crate) fn statements(
     let Some(sha512) = digests.find(|digest| digest.algorithm() == "sha512") else { return Some(Vec::new()) };
     let target = format!("-/npm/v1/attestations/{}@{number}", name.encoded());
     let question = cx.upstream("GET", &target).header("accept", "application/json").limit(ANSWER);
-    let reply = question.start(proxy).ok()?;
+    let reply = question.metadata().start(proxy).ok()?;
     match reply.status().ok()? {
         200 => {}
         404 | 410 | 451 => return Some(Vec::new()),

@@ -4,17 +4,20 @@
 //! Parts of an index and layers are fetched when somebody asks for them.
 
 pub(crate) mod lists;
+mod parts;
 mod statements;
 
 use crate::manifest::{ACCEPT, is_one};
 use crate::name::Reference;
+use crate::records::Referrer;
 use crate::settings::LibraryPrefix;
-use crate::statements::is_of_signatures;
+use crate::statements::{is_of_signatures, subject_of_tag};
 use crate::{LAYER_LIMIT, MANIFEST_LIMIT, answer};
 use packhouse_sdk::{
-    Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
-    Settings,
+    Blob, Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request,
+    Response, Settings,
 };
+use parts::Owner;
 use serde_json::json;
 
 /// Bytes of a list of tags.
@@ -35,11 +38,8 @@ pub(crate) fn manifest(
     image: &str,
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
-    // The host judges the age of what is shown as a version.
-    let must_be_old = proxy.needs_age(image)?;
-    let judged_by_provenance = Settings::of(proxy)?.judged_by_provenance;
-    let upstream = Upstream::of(proxy, image)?;
-    let asked = ManifestRequest { cx, proxy, upstream, image, reference, must_be_old, judged_by_provenance };
+    let asked = ManifestRequest::new(cx, proxy, image, reference)?;
+    let must_be_old = asked.must_be_old;
     let tag = match reference {
         Reference::Digest(digest) => return asked.by_digest(digest),
         Reference::Tag(tag) => tag,
@@ -64,6 +64,33 @@ struct TagHead {
     kept: bool,
 }
 
+/// What refers to a manifest; where policies judge the proxy, each is noted as a part of the same version.
+///
+/// # Errors
+/// 502 where the upstream cannot be asked.
+pub(crate) fn referrers(
+    cx: &Context,
+    proxy: &Repository,
+    image: &str,
+    subject: &Digest,
+) -> Result<Vec<Referrer>, Failure> {
+    let found = lists::referrers(cx, proxy, image, subject)?;
+    let reference = Reference::Digest(subject.clone());
+    let asked = ManifestRequest::new(cx, proxy, image, &reference)?;
+    if asked.is_judged
+        && let Some(owner) = parts::owner(&asked, subject)?
+    {
+        let digests: Vec<Digest> = found.iter().map(|one| one.digest.clone()).collect();
+        parts::note_referrers(proxy, image, &digests, &owner)?;
+    }
+    Ok(found)
+}
+
+/// The path under which a version's manifest is shown.
+fn shown_path(image: &str, version: &str) -> String {
+    format!("{image}/manifests/{version}")
+}
+
 /// A manifest that is asked for.
 struct ManifestRequest<'a> {
     cx: &'a Context,
@@ -74,15 +101,37 @@ struct ManifestRequest<'a> {
     must_be_old: bool,
     /// What a tag names is judged by what is signed of it.
     judged_by_provenance: bool,
+    /// Any policy judges the proxy.
+    is_judged: bool,
 }
 
-impl ManifestRequest<'_> {
+impl<'a> ManifestRequest<'a> {
+    fn new(
+        cx: &'a Context,
+        proxy: &'a Repository,
+        image: &'a str,
+        reference: &'a Reference,
+    ) -> Result<Self, Failure> {
+        let settings = Settings::of(proxy)?;
+        Ok(Self {
+            cx,
+            proxy,
+            upstream: Upstream::of(proxy, image)?,
+            image,
+            reference,
+            // The host judges the age of what is shown as a version.
+            must_be_old: proxy.needs_age(image)?,
+            judged_by_provenance: settings.judged_by_provenance,
+            is_judged: settings.judged_by_policies,
+        })
+    }
+
     fn fetch(&self, method: &str, reference: &str) -> Fetch {
         accepting(self.cx.upstream(method, &self.upstream.path(&format!("manifests/{reference}"))))
     }
 
     fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<TagHead>, Failure> {
-        let head = self.fetch("HEAD", tag);
+        let head = self.fetch("HEAD", tag).metadata();
         let head = if let Some(freshness) = freshness { head.fresh(freshness) } else { head };
         let reply = head.start(self.proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
@@ -108,7 +157,7 @@ impl ManifestRequest<'_> {
                 None => return Ok(None),
             },
             // An upstream that does not tell digests is asked for the manifest itself.
-            None => return self.answer(self.fetch("GET", tag), None),
+            None => return self.judged(self.fetch("GET", tag), None),
         };
         if is_judged {
             statements::state(self, tag, &digest)?;
@@ -117,23 +166,49 @@ impl ManifestRequest<'_> {
     }
 
     fn by_digest(&self, digest: &Digest) -> Result<Option<Response>, Failure> {
-        let mut fetch = self.fetch("GET", digest.as_str()).fresh(FOR_GOOD).expect(digest);
-        let shown = match self.reference {
-            // A signature is no version that would have to be signed itself.
-            Reference::Tag(tag) if self.judged_by_provenance && is_of_signatures(tag) => {
-                self.must_be_old.then(|| tag.clone())
-            }
-            Reference::Tag(tag) => Some(tag.clone()),
-            // What is too young by its tag is so by its digest.
-            Reference::Digest(digest) => self.must_be_old.then(|| digest.to_string()),
-        };
-        if let Some(version) = shown {
-            fetch = fetch.show_as(self.image, &version, &format!("{}/manifests/{version}", self.image));
-        }
-        self.answer(fetch, Some(digest))
+        let fetch = self.fetch("GET", digest.as_str()).fresh(FOR_GOOD).expect(digest);
+        self.judged(fetch, Some(digest))
     }
 
-    fn answer(&self, fetch: Fetch, digest: Option<&Digest>) -> Result<Option<Response>, Failure> {
+    /// The answer to a fetch of what the request names, judged as the version that it belongs to.
+    fn judged(&self, fetch: Fetch, digest: Option<&Digest>) -> Result<Option<Response>, Failure> {
+        let show = |version: &str| shown_path(self.image, version);
+        let owner = match self.reference {
+            Reference::Tag(tag) if !(self.judged_by_provenance && is_of_signatures(tag)) => {
+                let fetch = fetch.show_as(self.image, tag, &show(tag));
+                return self.answer(fetch, digest, digest.map(|digest| Owner::of_tag(tag, digest)));
+            }
+            // A signature is no version that would have to be signed itself: it is judged as what it is about.
+            Reference::Tag(tag) => self.owner(subject_of_tag(tag).as_ref())?,
+            Reference::Digest(digest) => self.owner(Some(digest))?,
+        };
+        // What is too young by its tag is so by its digest.
+        let own = match self.reference {
+            Reference::Tag(tag) => tag.clone(),
+            Reference::Digest(digest) => digest.to_string(),
+        };
+        let is_own = owner.as_ref().is_none_or(|owner| owner.version == own);
+        let fetch = match &owner {
+            _ if self.must_be_old && is_own => fetch.show_as(self.image, &own, &show(&own)),
+            Some(owner) => owner.judges(fetch, self.image),
+            None => fetch,
+        };
+        self.answer(fetch, digest, owner)
+    }
+
+    fn owner(&self, digest: Option<&Digest>) -> Result<Option<Owner>, Failure> {
+        match digest.filter(|_| self.is_judged) {
+            Some(digest) => parts::owner(self, digest),
+            None => Ok(None),
+        }
+    }
+
+    fn answer(
+        &self,
+        fetch: Fetch,
+        digest: Option<&Digest>,
+        owner: Option<Owner>,
+    ) -> Result<Option<Response>, Failure> {
         let reply = fetch.limit(MANIFEST_LIMIT).start(self.proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
             return Ok(None);
@@ -151,8 +226,25 @@ impl ManifestRequest<'_> {
         }
         let own = body.sha256().map_err(too_large)?;
         let digest = digest.unwrap_or(&own);
+        self.note_parts(digest, &body, owner)?;
         let answer = Response::blob(body).content_type(media_type);
         Ok(Some(answer::manifest(answer, digest, self.reference)))
+    }
+}
+
+impl ManifestRequest<'_> {
+    /// Notes the parts of a manifest that is offered, where policies judge the proxy.
+    fn note_parts(&self, digest: &Digest, body: &Blob, owner: Option<Owner>) -> Result<(), Failure> {
+        let owner = match (self.reference, owner) {
+            (Reference::Tag(tag), None) if !is_of_signatures(tag) => Owner::of_tag(tag, digest),
+            (_, Some(owner)) => owner,
+            _ => return Ok(()),
+        };
+        if !self.is_judged || parts::are_noted(self.proxy, self.image, digest, &owner)? {
+            return Ok(());
+        }
+        let bytes = body.read_all(MANIFEST_LIMIT).map_err(too_large)?;
+        parts::note(self.proxy, self.image, digest, &bytes, &owner)
     }
 }
 
@@ -169,9 +261,14 @@ pub(crate) fn layer(
 ) -> Result<Option<Response>, Failure> {
     let upstream = Upstream::of(proxy, image)?;
     let target = upstream.path(&format!("blobs/{digest}"));
+    let judged = |fetch: Fetch| -> Result<Fetch, Failure> {
+        let owner =
+            if Settings::of(proxy)?.judged_by_policies { parts::noted(proxy, image, digest)? } else { None };
+        Ok(owner.iter().fold(fetch, |fetch, owner| owner.judges(fetch, image)))
+    };
     if request.method == "HEAD" {
-        let reply =
-            cx.upstream("HEAD", &target).fresh(Freshness::Immutable).start(proxy).map_err(unreachable)?;
+        let fetch = judged(cx.upstream("HEAD", &target).fresh(Freshness::Immutable))?;
+        let reply = fetch.start(proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
             return Ok(None);
         }
@@ -188,7 +285,7 @@ pub(crate) fn layer(
         }));
     }
     let fetch = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(LAYER_LIMIT).expect(digest);
-    let reply = fetch.start(proxy).map_err(unreachable)?;
+    let reply = judged(fetch)?.start(proxy).map_err(unreachable)?;
     if !is_there(&reply)? {
         return Ok(None);
     }

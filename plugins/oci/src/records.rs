@@ -114,6 +114,11 @@ pub(crate) fn stated(image: &str, tag: &str) -> String {
     format!("s/{image}:{tag}")
 }
 
+/// Of a proxy: the version that a manifest or a layer belongs to.
+pub(crate) fn owner(image: &str, digest: &Digest) -> String {
+    format!("o/{image}:{digest}")
+}
+
 /// Put whenever something of the image begins to be pointed to, so that who removes what nothing points to sees it.
 pub(crate) fn touched(image: &str) -> String {
     format!("g/{image}")

@@ -1,8 +1,7 @@
 //! What says something about a manifest: signatures, bills of materials, attestations.
 
-use crate::proxy::lists;
 use crate::records::{self, Referrer};
-use crate::{manifest, name};
+use crate::{manifest, name, proxy};
 use packhouse_sdk::{
     Context, Digest, Failure, Intent, Params, Repository, Request, Response, percent_encode,
 };
@@ -30,7 +29,7 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
     let all = cx.all(|repository| {
         if repository.is_proxy() {
-            lists::referrers(cx, repository, &image, &subject).map(Some)
+            proxy::referrers(cx, repository, &image, &subject).map(Some)
         } else {
             stored(repository, &image, &subject, kind, after.as_ref()).map(Some)
         }

@@ -66,10 +66,14 @@ struct Descriptor {
 /// What tags of cosign's end with.
 const KINDS: [&str; 3] = ["sig", "att", "sbom"];
 
+/// The manifest that a tag is about which is none of a version: see [`is_of_signatures`].
+pub(crate) fn subject_of_tag(tag: &str) -> Option<Digest> {
+    of_tag(tag).or_else(|| Digest::new("sha256", tag.strip_prefix("sha256-")?).ok())
+}
+
 /// Whether a tag is none of a version: one of cosign's, or that under which clients list referrers where a registry does not (`sha256-…`).
 pub(crate) fn is_of_signatures(tag: &str) -> bool {
-    let listed = tag.strip_prefix("sha256-").is_some_and(|hex| Digest::new("sha256", hex).is_ok());
-    listed || of_tag(tag).is_some()
+    subject_of_tag(tag).is_some()
 }
 
 /// cosign's tags for what is signed of a manifest.

@@ -32,7 +32,7 @@ pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Opt
 
 fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
     let target = format!("info/{gem}");
-    let reply = cx.upstream("GET", &target).limit(INFO).start(proxy)?;
+    let reply = cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?;
     let Some(body) = found(reply)? else { return Ok(None) };
     let text = body.text(INFO).map_err(|error| match error {
         Error::Invalid(_) => Error::Unavailable(format!("it is not UTF-8, for {target}")),
@@ -134,7 +134,8 @@ pub(crate) fn quick(cx: &Context, proxy: &Repository, stem: &str) -> Result<Opti
         return Ok(None);
     }
     let target = format!("quick/Marshal.4.8/{stem}.gemspec.rz");
-    let reply = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(QUICK).start(proxy)?;
+    let fetch = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(QUICK);
+    let reply = fetch.part_of(&gem, &one.number, &format!("gems/{stem}.gem")).start(proxy)?;
     Ok(found(reply)?.map(|body| Response::blob(body).revalidate()))
 }
 
@@ -174,7 +175,7 @@ impl VersionLines {
     /// # Errors
     /// 502 where the upstream cannot be asked, or its index is too large.
     pub(crate) fn open(cx: &Context, proxy: &Repository) -> Result<Option<Self>, Failure> {
-        let reply = cx.upstream("GET", "versions").limit(VERSIONS).start(proxy)?;
+        let reply = cx.upstream("GET", "versions").limit(VERSIONS).metadata().start(proxy)?;
         let Some(body) = found(reply)? else { return Ok(None) };
         if body.size()? > VERSIONS {
             return Err(unexpected("it is larger than 128 MiB, for versions"));

@@ -47,7 +47,7 @@ impl Policy for LeastAge {
         .ignores_provenance()
         .ignores_advisories()
         .setting("hours", "integer", "Hours since its publication", true)
-        .list("except", "Patterns of packages that pass at once, or of PACKAGE@VERSION", false)
+        .packages("except", "Patterns of packages that pass at once, or of PACKAGE@VERSION", false)
         .setting("hosted", "boolean", "Whether previews judge what is published here too", false)
         .schema(
             "unknown",

@@ -75,7 +75,7 @@ impl Policy for Licences {
             .ignores_advisories()
             .list("allow", "Licences that may be, as identifiers of SPDX with * for any text; empty: all that are not denied", false)
             .list("deny", "Licences that may not be", false)
-            .list("except", "Packages whose licence does not matter, by patterns", false)
+            .packages("except", "Packages whose licence does not matter, by patterns", false)
             .schema("unknown", one_of(&unknown, "What becomes of a version whose licence is not known; warn by default"), false)
     }
 

@@ -50,16 +50,16 @@ impl Policy for Names {
         .wants_names()
         .ignores_provenance()
         .ignores_advisories()
-        .list("claimed", "Names that never come through a proxy, by patterns", false)
-        .list("publish", "Names that may be published, by patterns; empty: all", false)
+        .packages("claimed", "Names that never come through a proxy, by patterns", false)
+        .packages("publish", "Names that may be published, by patterns; empty: all", false)
         .setting(
             "distance",
             "integer",
             "Changed letters by which a name is a lookalike of one in use: 0 to 3, 1 by default",
             false,
         )
-        .list("known", "Names that count as in use besides", false)
-        .list("except", "Names that are no lookalikes, by patterns", false)
+        .packages("known", "Names that count as in use besides", false)
+        .packages("except", "Names that are no lookalikes, by patterns", false)
     }
 
     fn check(settings: &Settings) -> Result<(), String> {

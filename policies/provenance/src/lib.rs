@@ -37,7 +37,7 @@ impl Policy for ProvenanceRequired {
             "What versions may be built of, by patterns of addresses; {name} stands for the package",
             false,
         )
-        .list("except", "Packages that need none, by patterns", false)
+        .packages("except", "Packages that need none, by patterns", false)
         .setting(
             "lists",
             "boolean",

@@ -15,7 +15,8 @@ pub use release::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules
 pub use runs::{runs, runs_of_page};
 use serde::{Deserialize, Serialize};
 
-/// Whether a name is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself.
+/// Whether a text is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself. Names of packages
+/// are compared by [`NamePatterns`] or [`Folding::covers`].
 ///
 /// ```
 /// assert!(packhouse_names::glob_match("@acme/*", "@acme/lib"));
@@ -76,6 +77,36 @@ impl Folding {
     pub fn covers<P: AsRef<str>>(self, patterns: &[P], name: &str) -> bool {
         let name = self.fold(name);
         patterns.iter().any(|pattern| glob_match(&self.fold(pattern.as_ref()), &name))
+    }
+}
+
+/// Patterns of packages' names as people write them. They are compared in a format's folding and in no other way.
+///
+/// ```
+/// use packhouse_names::{Folding, NamePatterns};
+/// let patterns = NamePatterns::from(vec!["Acme_*".to_owned()]);
+/// assert!(patterns.cover(Folding::Pep503, "acme-tool"));
+/// assert!(!patterns.cover(Folding::None, "acme-tool"));
+/// ```
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct NamePatterns(Vec<String>);
+
+impl NamePatterns {
+    /// Whether one of them covers this name, in whatever spelling either is.
+    pub fn cover(&self, folding: Folding, name: &str) -> bool {
+        folding.covers(&self.0, name)
+    }
+
+    /// As they were written.
+    pub fn written(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl From<Vec<String>> for NamePatterns {
+    fn from(patterns: Vec<String>) -> Self {
+        Self(patterns)
     }
 }
 

@@ -67,6 +67,14 @@ impl Description {
         )
     }
 
+    /// A setting that is a list of patterns of packages, or of `PACKAGE@VERSION`. The host spells them as the format spells names before a
+    /// version is judged.
+    #[must_use]
+    pub fn packages(self, name: &str, about: &str, required: bool) -> Description {
+        let items = json!({"type": "string", "format": "package-pattern"});
+        self.schema(name, json!({"type": "array", "items": items, "description": about}), required)
+    }
+
     /// A setting by its own JSON Schema.
     #[must_use]
     pub fn schema(mut self, name: &str, schema: Value, required: bool) -> Description {

@@ -103,7 +103,11 @@ impl Facts {
     /// Package and version, as sentences name it.
     #[must_use]
     pub fn title(&self) -> String {
-        format!("{} {}", self.name, self.version)
+        match (self.name.as_str(), self.version.as_str()) {
+            ("", "") => "A file of no known package".to_owned(),
+            (name, "") => format!("A file of {name} without a version"),
+            (name, version) => format!("{name} {version}"),
+        }
     }
 }
 

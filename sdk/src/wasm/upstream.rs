@@ -32,6 +32,14 @@ impl HostFetch for FetchHandle {
         self.0.show_as(name, version, path);
     }
 
+    fn part_of(&mut self, name: &str, version: &str, path: &str) {
+        self.0.part_of(name, version, path);
+    }
+
+    fn metadata(&mut self) {
+        self.0.metadata();
+    }
+
     fn start(self: Box<Self>, proxy: &dyn HostRepository) -> Result<Box<dyn HostReply>, Error> {
         let reply = wit::upstream::Fetch::start(self.0, repository::handle(proxy)?);
         Ok(Box::new(ReplyHandle(reply.map_err(convert::error)?)))

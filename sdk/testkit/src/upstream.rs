@@ -43,6 +43,14 @@ impl HostFetch for MemoryFetch {
         self.fetched.show_as = Some((name.to_owned(), version.to_owned(), path.to_owned()));
     }
 
+    fn part_of(&mut self, name: &str, version: &str, path: &str) {
+        self.fetched.part_of = Some((name.to_owned(), version.to_owned(), path.to_owned()));
+    }
+
+    fn metadata(&mut self) {
+        self.fetched.is_metadata = true;
+    }
+
     fn start(mut self: Box<Self>, proxy: &dyn HostRepository) -> Result<Box<dyn HostReply>, Error> {
         self.fetched.repository = proxy.name();
         let Fetched { method, target, .. } = &self.fetched;

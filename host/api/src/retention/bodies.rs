@@ -1,5 +1,6 @@
 //! The bodies that make and change policies of retention.
 
+use packhouse_runtime::NamePatterns;
 use packhouse_store::RepositoryId;
 use serde::Deserialize;
 use serde_json::Value;
@@ -229,7 +230,7 @@ impl<'a> Object<'a> {
 fn matching(value: &Value) -> Result<Matching, ApiError> {
     let object = Object::of(value, "match", &["packages", "versions", "tagged", "prerelease"])?;
     Ok(Matching {
-        packages: object.patterns("packages")?,
+        packages: object.patterns("packages")?.map(NamePatterns::from),
         versions: object.patterns("versions")?,
         tagged: object.truth("tagged")?,
         prerelease: object.truth("prerelease")?,

@@ -225,11 +225,13 @@ impl App {
         mut versions: Vec<PolicyFacts>,
     ) -> Result<Vec<Judged>, StoreError> {
         let mut judged = vec![Judged::default(); versions.len()];
+        let folding = self.folding_of(&question.place.format);
         let mut asked: Vec<Asked<'_>> = Vec::with_capacity(rules.len());
         for rule in rules {
             let mut places = Vec::new();
-            for (at, facts) in versions.iter().enumerate().filter(|(_, facts)| rule.is_about(&facts.name)) {
-                match rule.excepted_until(question.place.repository, facts, question.now) {
+            let about = versions.iter().enumerate().filter(|(_, facts)| rule.is_about(folding, &facts.name));
+            for (at, facts) in about {
+                match rule.excepted_until(question.place.repository, folding, facts, question.now) {
                     None => places.push(at),
                     until => judged.get_mut(at).into_iter().for_each(|judged| judged.note_until(until)),
                 }
@@ -283,11 +285,12 @@ impl App {
             names_in_use,
         };
         let whose = (place.repository, Arc::clone(&place.name));
-        let settings = &rule.row.text.settings;
-        let judged = component.judge(&question.head, whose, settings, &context, facts).await;
+        let settings = component.folded(&rule.row.text.settings, self.folding_of(&place.format));
+        let judged = component.judge(&question.head, whose, &settings, &context, facts).await;
         let is_preview = question.purpose == PolicyPurpose::Preview;
         let ended = EndedCall {
             component,
+            settings: &settings,
             context: &context,
             versions: facts,
             judged: judged.as_deref(),
@@ -405,6 +408,7 @@ pub(super) fn announce() {
 
 #[cfg(test)]
 mod tests {
+    use packhouse_names::Folding;
     use packhouse_store::{NewException, RuleRow, RuleText};
 
     use super::*;
@@ -421,6 +425,10 @@ mod tests {
     }
 
     fn rule(mode: RuleMode) -> Rule {
+        rule_with(mode, Vec::new())
+    }
+
+    fn rule_with(mode: RuleMode, exceptions: Vec<NewException>) -> Rule {
         let text = RuleText {
             component: "x".to_owned(),
             settings: "{}".to_owned(),
@@ -438,7 +446,7 @@ mod tests {
             created_by: String::new(),
             created_at: 0,
         };
-        Rule { row, exceptions: Vec::new(), component: Err("none".to_owned()), armed: None }
+        Rule::new(row, exceptions, Err("none".to_owned()), None)
     }
 
     fn hold(until: u64) -> Outcome {
@@ -475,24 +483,26 @@ mod tests {
 
     #[test]
     fn an_exception_is_of_a_place_a_package_a_version_and_a_time() {
-        let mut rule = rule(RuleMode::Enforced);
-        rule.exceptions.push(NewException {
+        let exception = NewException {
             repository: Some(RepositoryId(7)),
-            package: "ab*".to_owned(),
+            package: "aB_*".to_owned(),
             version: "1.*".to_owned(),
             reason: String::new(),
             until: 100,
             created_by: String::new(),
-        });
-        let until = |repository, name: &str, version: &str, now| {
-            rule.excepted_until(RepositoryId(repository), &facts::of_name(name, version), now)
         };
-        assert_eq!(until(7, "abc", "1.2", 99), Some(100));
+        let rule = rule_with(RuleMode::Enforced, vec![exception]);
+        let until = |repository, name: &str, version: &str, now| {
+            let facts = facts::of_name(name, version);
+            rule.excepted_until(RepositoryId(repository), Folding::Pep503, &facts, now)
+        };
+        assert_eq!(until(7, "ab-c", "1.2", 99), Some(100));
         for (repository, name, version, now) in
-            [(8, "abc", "1.2", 99), (7, "ac", "1.2", 99), (7, "abc", "2", 99), (7, "abc", "1.2", 100)]
+            [(8, "ab-c", "1.2", 99), (7, "a-c", "1.2", 99), (7, "ab-c", "2", 99), (7, "ab-c", "1.2", 100)]
         {
             assert_eq!(until(repository, name, version, now), None, "{repository} {name} {version} {now}");
         }
-        assert!(rule.is_about("a") && !rule.is_about("b"));
+        assert!(rule.is_about(Folding::None, "a") && !rule.is_about(Folding::None, "b"));
+        assert!(rule.is_about(Folding::Lowercase, "A") && !rule.is_about(Folding::None, "A"));
     }
 }

@@ -17,6 +17,7 @@ pub use told::RuleFailure;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use packhouse_names::Folding;
 use packhouse_runtime::{MAX_NAMES, PolicyComponent};
 use packhouse_store::{NewException, OrganizationId, RuleId, RuleRow, StoreError, now_ms};
 use quick_cache::sync::Cache;
@@ -98,9 +99,10 @@ impl App {
         let mut rules = Vec::with_capacity(rows.len());
         for row in rows {
             let component = self.policy_component(&row.text.component).await?;
-            let exceptions = exceptions.iter().filter(|one| one.rule == row.id).map(|one| one.new.clone());
+            let id = row.id;
+            let exceptions = exceptions.iter().filter(|one| one.rule == id).map(|one| one.new.clone());
             let armed = recorded.iter().find(|one| one.rule == row.id).map(recorded::Armed::from);
-            rules.push(Rule { exceptions: exceptions.collect(), component, armed, row });
+            rules.push(Rule::new(row, exceptions, component, armed));
         }
         // Of a piece of a list that was made by other rules nobody would tell.
         self.runtime.forget_pieces();
@@ -118,7 +120,7 @@ impl App {
         let component = self.policy_component(&row.text.component).await?;
         let recorded = self.store.rules_that_record(row.organization).await?;
         let armed = recorded.iter().find(|one| one.rule == row.id).map(recorded::Armed::from);
-        Ok(Rule { row, exceptions, component, armed })
+        Ok(Rule::new(row, exceptions, component, armed))
     }
 
     /// The component of this name or digest, loaded if it has to be. Says why there is none.
@@ -142,6 +144,12 @@ impl App {
             return Ok(Err(format!("the policy {name_or_digest} is not installed")));
         };
         Ok(components.load(name_or_digest, bytes).await.map_err(|error| error.reason()))
+    }
+
+    /// How a format spells names.
+    #[must_use]
+    pub fn folding_of(&self, format: &str) -> Folding {
+        self.runtime.plugin(format).map(|plugin| plugin.description().name_folding).unwrap_or_default()
     }
 
     async fn names_in_use(

@@ -43,6 +43,8 @@ impl Default for Writing {
 pub(super) struct EndedCall<'a> {
     /// What judged.
     pub(super) component: &'a PolicyComponent,
+    /// As the component was given them.
+    pub(super) settings: &'a str,
     /// What is the same for all versions.
     pub(super) context: &'a PolicyContext,
     /// What was judged.
@@ -77,7 +79,7 @@ impl App {
         };
         let recording = PolicyRecording::new(
             call.component,
-            &rule.row.text.settings,
+            call.settings,
             call.context.clone(),
             call.versions.to_vec(),
             PolicyOutcome::of(call.judged),

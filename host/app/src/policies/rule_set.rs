@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packhouse_names::glob_match;
+use packhouse_names::{Folding, NamePatterns, glob_match};
 use packhouse_runtime::{IgnoredFact, PolicyComponent, PolicyFacts};
 use packhouse_store::{NewException, RepositoryId, RuleRow};
 
@@ -19,11 +19,28 @@ pub struct RuleSet {
 pub struct Rule {
     /// What it says.
     pub row: RuleRow,
-    pub(super) exceptions: Vec<NewException>,
+    /// Patterns of the packages that it is about; none: all.
+    packages: Option<NamePatterns>,
+    exceptions: Vec<Exception>,
     /// Its component, or why there is none.
     pub component: Result<Arc<PolicyComponent>, String>,
     /// Where recordings of its calls go; none: nobody wants them.
     pub(super) armed: Option<Armed>,
+}
+
+/// What passes a rule.
+struct Exception {
+    repository: Option<RepositoryId>,
+    package: NamePatterns,
+    version: String,
+    until: i64,
+}
+
+impl From<NewException> for Exception {
+    fn from(new: NewException) -> Exception {
+        let NewException { repository, package, version, until, .. } = new;
+        Exception { repository, package: vec![package].into(), version, until }
+    }
 }
 
 impl RuleSet {
@@ -46,29 +63,41 @@ impl RuleSet {
 }
 
 impl Rule {
+    pub(super) fn new(
+        row: RuleRow,
+        exceptions: impl IntoIterator<Item = NewException>,
+        component: Result<Arc<PolicyComponent>, String>,
+        armed: Option<Armed>,
+    ) -> Rule {
+        let packages = row.text.packages.clone().map(NamePatterns::from);
+        let exceptions = exceptions.into_iter().map(Exception::from).collect();
+        Rule { row, packages, exceptions, component, armed }
+    }
+
     /// Whether it is about this repository.
     #[must_use]
     pub fn reaches(&self, repository: RepositoryId) -> bool {
         self.row.text.repositories.as_ref().is_none_or(|only| only.contains(&repository))
     }
 
-    /// Whether it is about this package.
+    /// Whether it is about this package of a format that folds names so.
     #[must_use]
-    pub fn is_about(&self, package: &str) -> bool {
-        self.row.text.packages.as_ref().is_none_or(|only| only.iter().any(|one| glob_match(one, package)))
+    pub fn is_about(&self, folding: Folding, package: &str) -> bool {
+        self.packages.as_ref().is_none_or(|only| only.cover(folding, package))
     }
 
     /// Until when an exception lets this version pass, in ms since 1970; none where none does.
     pub(super) fn excepted_until(
         &self,
         repository: RepositoryId,
+        folding: Folding,
         facts: &PolicyFacts,
         now: i64,
     ) -> Option<i64> {
-        let fits = |one: &&NewException| {
+        let fits = |one: &&Exception| {
             one.until > now
                 && one.repository.is_none_or(|only| only == repository)
-                && glob_match(&one.package, &facts.name)
+                && one.package.cover(folding, &facts.name)
                 && glob_match(&one.version, &facts.version)
         };
         self.exceptions.iter().filter(fits).map(|one| one.until).max()

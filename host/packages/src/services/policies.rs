@@ -151,39 +151,99 @@ fn passed(mut judged: impl Iterator<Item = Judged>) -> Result<(), ServiceError> 
     }
 }
 
-/// Judges the version whose file a reply is.
+/// Judges the version whose file a reply is; of a file without a version, the packages that the request is about.
 pub(super) struct FetchJudge {
     app: Arc<App>,
-    number: i64,
+    /// The number of the rules; none where no rule holds.
+    number: Option<i64>,
     question: Question,
-    package: String,
-    version: String,
+    subject: Subject,
+}
+
+enum Subject {
+    Version(String, String),
+    Packages(Vec<String>),
 }
 
 impl FetchJudge {
-    /// None where nothing judges: no rule holds, or the fetch is of no version's file.
+    /// None where nothing judges: no rule holds, or the plugin declares the answer as metadata.
     pub(super) fn of(services: &CallServices, proxy: &RepositoryView, fetch: &Fetch) -> Option<FetchJudge> {
-        let number = services.caller.policies?;
-        let (package, version, path) = fetch.show_as.clone()?;
-        let file = Some(AskedFile { path, digests: fetch.expect.clone() });
+        let (number, app) = (services.caller.policies, &services.app);
+        let (subject, path) = match fetch.judged_as() {
+            Some((package, version, path)) => {
+                (Subject::Version(package.clone(), version.clone()), Some(path.clone()))
+            }
+            None if fetch.is_metadata => return None,
+            None => (Subject::Packages(services.packages.clone()), None),
+        };
+        // The malware block judges a version where its file is fetched.
+        let by_malware = matches!(subject, Subject::Packages(_)) && app.advisories.number() != 0;
+        if number.is_none() && !by_malware {
+            return None;
+        }
+        // What is signed of the file that a reply belongs to has that file's digest.
+        let digests = if fetch.show_as.is_some() { fetch.expect.clone() } else { Vec::new() };
+        let file = path.map(|path| AskedFile { path, digests });
         let question = Question { file, ..services.proxied(proxy, PolicyPurpose::Fetch) };
-        Some(FetchJudge { app: Arc::clone(&services.app), number, question, package, version })
+        Some(FetchJudge { app: Arc::clone(app), number, question, subject })
     }
 
     /// What the rules say, by what is shown of the version, and where that tells no age, by the date of its file.
     async fn judge(&self, headers: &[(String, String)]) -> Result<Judged, ServiceError> {
-        let FetchJudge { app, number, question, package, version } = self;
-        let place = &question.place;
-        let set = app.rules_that_hold(place.organization, *number).await?;
-        if !set.reaches(place.repository) {
+        if let Subject::Packages(packages) = &self.subject {
+            self.refuse_malware(packages).await?;
+        }
+        let FetchJudge { app, number: Some(number), question, .. } = self else {
+            return Ok(Judged::default());
+        };
+        let set = app.rules_that_hold(question.place.organization, *number).await?;
+        if !set.reaches(question.place.repository) {
             return Ok(Judged::default());
         }
-        let row = app.store.facts_of_version(place.repository, package, version).await?;
-        let mut facts = row.as_ref().map_or_else(|| facts::of_name(package, version), facts::of_row);
-        facts.published = facts.published.or_else(|| modified(headers));
-        let judged = app.judge(&set, question, vec![facts]).await?;
-        Ok(judged.into_iter().next().unwrap_or_default())
+        let mut facts = self.facts().await?;
+        for facts in &mut facts {
+            facts.published = facts.published.or_else(|| modified(headers));
+        }
+        Ok(strictest(app.judge(&set, question, facts).await?))
     }
+
+    async fn facts(&self) -> Result<Vec<PolicyFacts>, ServiceError> {
+        Ok(match &self.subject {
+            Subject::Version(package, version) => {
+                let repository = self.question.place.repository;
+                let row = self.app.store.facts_of_version(repository, package, version).await?;
+                vec![row.as_ref().map_or_else(|| facts::of_name(package, version), facts::of_row)]
+            }
+            // A file of which nothing is known passes only the rules that judge nothing.
+            Subject::Packages(packages) if packages.is_empty() => vec![facts::of_name("", "")],
+            Subject::Packages(packages) => packages.iter().map(|name| facts::of_name(name, "")).collect(),
+        })
+    }
+
+    /// A file without a version may be of any version, and so of one that is malware.
+    async fn refuse_malware(&self, packages: &[String]) -> Result<(), ServiceError> {
+        let (app, format) = (&self.app, &self.question.place.format);
+        let Some(plugin) = app.runtime.plugin(format).filter(|_| app.advisories.blocks_malware()) else {
+            return Ok(());
+        };
+        for package in packages {
+            let known = app.advisories.of_package(plugin.description(), package).await?;
+            if let Some(advisory) = known.iter().find(|advisory| advisory.malware) {
+                return Err(ServiceError::PolicyDenied(format!(
+                    "A version of {package} is malware, and nothing tells to which version this file belongs: {}",
+                    advisory.id
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A refusal if there is one, and the first moment at which a ruling may change.
+fn strictest(judged: Vec<Judged>) -> Judged {
+    let until = judged.iter().filter_map(|one| one.until).min();
+    let refused = judged.into_iter().find(|one| one.refusal.is_some()).unwrap_or_default();
+    Judged { until, ..refused }
 }
 
 /// `Last-Modified` in ms since 1970.

@@ -219,7 +219,8 @@ impl OnTrial {
         let Some(row) = request.repository else { return };
         let Told { intent, handed, expected, took } = told;
         // Not those of the call: they may hold its permits to wait for upstreams.
-        let services = CallServices::new(request.app, request.plugin, request.caller.clone(), None);
+        let packages = intent.as_ref().map(|intent| intent.packages.clone()).unwrap_or_default();
+        let services = CallServices::new(request.app, request.plugin, request.caller.clone(), packages, None);
         let candidate = &self.trial.candidate;
         let as_seen = |view: &RepositoryView| {
             let mut rows = std::iter::once(row).chain(request.members.iter().copied());

@@ -227,6 +227,8 @@ taped! {
         plain expect(fetch: Resource<FetchRep>, digest: String) -> Plain<()>;
         plain limit(fetch: Resource<FetchRep>, bytes: u64) -> Plain<()>;
         plain show_as(fetch: Resource<FetchRep>, name: String, version: String, path: String) -> Plain<()>;
+        plain part_of(fetch: Resource<FetchRep>, name: String, version: String, path: String) -> Plain<()>;
+        plain metadata(fetch: Resource<FetchRep>) -> Plain<()>;
         plain start(fetch: Resource<FetchRep>, proxy: Resource<RepositoryRep>) -> Fails<Resource<ReplyRep>>;
         drop FetchRep;
     }

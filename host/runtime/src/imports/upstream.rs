@@ -117,6 +117,26 @@ impl HostFetch for HostState {
         })
     }
 
+    fn part_of(
+        &mut self,
+        fetch: Resource<FetchRep>,
+        name: String,
+        version: String,
+        path: String,
+    ) -> Result<()> {
+        self.fetch_step(&fetch, name.len() + version.len() + path.len(), |it| {
+            it.part_of = Some((name, version, path));
+            Ok(())
+        })
+    }
+
+    fn metadata(&mut self, fetch: Resource<FetchRep>) -> Result<()> {
+        self.fetch_step(&fetch, 0, |it| {
+            it.is_metadata = true;
+            Ok(())
+        })
+    }
+
     fn start(
         &mut self,
         fetch: Resource<FetchRep>,

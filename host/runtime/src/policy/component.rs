@@ -1,10 +1,12 @@
 //! One policy's component: compiled, asked what it is, and asked for rulings.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use packhouse_names::Folding;
 use packhouse_store::RepositoryId;
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
@@ -88,6 +90,11 @@ impl PolicyComponent {
     /// `sha256:` and hex of its bytes.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// These settings as [`judge`](Self::judge) takes them for a format that folds names so.
+    pub fn folded<'a>(&self, settings: &'a str, folding: Folding) -> Cow<'a, str> {
+        self.description.folded(settings, folding)
     }
 
     /// How many calls of it have ended since the server started, and how many of them failed.

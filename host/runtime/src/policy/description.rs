@@ -1,12 +1,17 @@
 //! What a policy says of itself: a JSON object, of which members that this host does not know are ignored.
 
+use std::borrow::Cow;
+
+use packhouse_names::Folding;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Bytes of a description at most.
 const MAX_BYTES: usize = 64 << 10;
 /// Characters of a name and of a version.
 const MAX_NAME: usize = 64;
+/// The format, as a JSON Schema has it, of a text that is a pattern of packages, or of `PACKAGE@VERSION`.
+const PACKAGE_PATTERN: &str = "package-pattern";
 
 /// What a policy says of itself.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,6 +68,26 @@ impl PolicyDescription {
         Ok(read)
     }
 
+    /// These settings with each list of package patterns in the spelling of names that this folding makes: the component compares them as
+    /// they are with names as the format spells them.
+    pub(crate) fn folded<'a>(&self, settings: &'a str, folding: Folding) -> Cow<'a, str> {
+        if folding == Folding::None {
+            return Cow::Borrowed(settings);
+        }
+        let Ok(mut read) = serde_json::from_str::<Map<String, Value>>(settings) else {
+            return Cow::Borrowed(settings);
+        };
+        for (name, value) in &mut read {
+            let format = self.settings.pointer(&format!("/properties/{name}/items/format"));
+            if format.and_then(Value::as_str) == Some(PACKAGE_PATTERN) {
+                for pattern in value.as_array_mut().into_iter().flatten() {
+                    fold(pattern, folding);
+                }
+            }
+        }
+        Cow::Owned(Value::Object(read).to_string())
+    }
+
     /// Whether it wants to be told this.
     #[must_use]
     pub fn wants(&self, fact: WantedFact) -> bool {
@@ -83,9 +108,31 @@ impl PolicyDescription {
     }
 }
 
+/// A version behind an `@` stays as it is; an `@` at the beginning is part of a name.
+fn fold(pattern: &mut Value, folding: Folding) {
+    let Value::String(text) = pattern else { return };
+    let (package, version) = match text.rfind('@').filter(|at| *at > 0) {
+        Some(at) => text.split_at(at),
+        None => (text.as_str(), ""),
+    };
+    *text = format!("{}{version}", folding.fold(package));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_package_patterns_are_spelt_as_names_are() {
+        let schema = r#"{"name": "a", "version": "1", "settings": {"properties": {
+            "claimed": {"type": "array", "items": {"type": "string", "format": "package-pattern"}},
+            "allow": {"type": "array", "items": {"type": "string"}}}}}"#;
+        let read = PolicyDescription::parse(schema).unwrap();
+        let settings = r#"{"allow":["A_b"],"claimed":["Evil_*","A.b@1.0_X"],"hours":1}"#;
+        let folded = r#"{"allow":["A_b"],"claimed":["evil-*","a-b@1.0_X"],"hours":1}"#;
+        assert_eq!(read.folded(settings, Folding::Pep503), folded);
+        assert_eq!(read.folded(settings, Folding::None), settings);
+    }
 
     #[test]
     fn what_is_wrong_is_named() {

@@ -69,6 +69,18 @@ pub struct Fetch {
     pub limit: Option<u64>,
     /// Package, version and path to show it as once it is kept.
     pub show_as: Option<(String, String, String)>,
+    /// Package, version and path of the file that it belongs to.
+    pub part_of: Option<(String, String, String)>,
+    /// The plugin reads the reply, and no policy judges it.
+    pub is_metadata: bool,
+}
+
+impl Fetch {
+    /// Package, version and path by which the reply is judged.
+    #[must_use]
+    pub fn judged_as(&self) -> Option<&(String, String, String)> {
+        self.show_as.as_ref().or(self.part_of.as_ref())
+    }
 }
 
 /// How long an answer may be served without asking again.

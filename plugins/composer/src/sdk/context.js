@@ -42,13 +42,15 @@ export class Context {
   }
 }
 
-/** A request to a proxy's upstream, `GET` of this target with these options, and its answer, which came from `address`. */
+/** A request to a proxy's upstream, `GET` of this target with these options, and its answer, which came from `address`. What is not shown
+ * as a file is metadata. */
 export function fetchFrom(proxy, target, { limit, immutable = false, expect = null, showAs = null }) {
   const fetch = new Fetch("GET", target);
   fetch.limit(limit);
   if (immutable) fetch.fresh({ tag: "immutable" });
   if (expect !== null) fetch.expect(expect);
-  if (showAs !== null) fetch.showAs(...showAs);
+  if (showAs === null) fetch.metadata();
+  else fetch.showAs(...showAs);
   const reply = Fetch.start(fetch, proxy.host);
   return {
     status: () => reply.status(),

@@ -53,7 +53,7 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
 
 fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<u8>>, Failure> {
     let path = join(folder, METADATA);
-    let reply = cx.upstream("GET", &encoded(&path)).limit(LIMIT).start(proxy)?;
+    let reply = cx.upstream("GET", &encoded(&path)).limit(LIMIT).metadata().start(proxy)?;
     match reply.status()? {
         404 | 410 => Ok(None),
         200 => {

@@ -28,8 +28,8 @@ struct Stated {
 pub(super) enum Judged {
     /// No policy does, or nothing is known to be signed of it.
     AsItIs,
-    /// It is a signature, which needs none itself.
-    Signature,
+    /// It is a signature of the file at this path, which needs none itself and is judged as that file is.
+    SignatureOf(String),
     /// It is to be this file, of which something is signed.
     Signed(Digest),
 }
@@ -44,10 +44,16 @@ pub(super) fn state(cx: &Context, proxy: &Repository, file: &FilePath) -> Result
         return Ok(Judged::AsItIs);
     }
     match Part::of(file) {
-        Part::Signature(_) => return Ok(Judged::Signature),
-        Part::Neither => return Ok(Judged::AsItIs),
-        Part::File => {}
+        Part::Signature(signed) => {
+            state_file(cx, proxy, item, &FilePath { path: signed.to_owned(), item: file.item.clone() })?;
+            Ok(Judged::SignatureOf(signed.to_owned()))
+        }
+        Part::Neither => Ok(Judged::AsItIs),
+        Part::File => state_file(cx, proxy, item, file),
     }
+}
+
+fn state_file(cx: &Context, proxy: &Repository, item: &Item, file: &FilePath) -> Result<Judged, Failure> {
     let (key, mut found, mut fetched) = (records::stated(&file.path), None, None);
     proxy.update_if_needed(busy, |change| {
         let before = proxy.get_json::<Stated>(&key)?;
@@ -87,7 +93,7 @@ fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'stati
     let ask = |suffix: &'static str| {
         let path = format!("{}{suffix}", file.path);
         let fetch = cx.upstream("GET", &encoded(&path)).fresh(Freshness::Immutable).limit(most);
-        Some((suffix, path, fetch.start(proxy).ok()?))
+        Some((suffix, path, fetch.metadata().start(proxy).ok()?))
     };
     let asked: Vec<_> = SUFFIXES.into_iter().filter_map(ask).collect();
     let answers = asked.into_iter().filter_map(|(suffix, path, reply)| {
@@ -109,7 +115,7 @@ fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'stati
 
 /// The file as the upstream has it, checked as ever; it is not shown yet, and so is not judged yet.
 fn whole(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Blob, Failure> {
-    let mut reply = ask(cx, "GET", &FilePath { item: None, ..file.clone() }).start(proxy)?;
+    let mut reply = ask(cx, "GET", &FilePath { item: None, ..file.clone() }).metadata().start(proxy)?;
     let headers = good(&reply, &file.path)?;
     if header(&headers, "age").is_none()
         && let Some(expected) = expected(cx, proxy, file, &headers)?

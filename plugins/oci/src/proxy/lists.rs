@@ -51,7 +51,8 @@ pub(crate) fn tags(
     for page in 0..PAGES {
         let Some(query) = next.take() else { return Ok(Some(found)) };
         let target = upstream.path(&format!("tags/list?{query}"));
-        let reply = cx.upstream("GET", &target).limit(LIST_LIMIT).start(proxy).map_err(unreachable)?;
+        let reply =
+            cx.upstream("GET", &target).limit(LIST_LIMIT).metadata().start(proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
             return if page == 0 { Ok(None) } else { Err(unusable("its list of tags breaks off")) };
         }
@@ -148,7 +149,7 @@ fn tagged(
 
 fn index_at(cx: &Context, proxy: &Repository, target: &str) -> Result<Option<Reply>, Failure> {
     let fetch = cx.upstream("GET", target).header("accept", manifest::INDEX).limit(MANIFEST_LIMIT);
-    let reply = fetch.start(proxy).map_err(unreachable)?;
+    let reply = fetch.metadata().start(proxy).map_err(unreachable)?;
     Ok(is_there(&reply)?.then_some(reply))
 }
 

@@ -3,6 +3,7 @@
 //! It is looked for where a policy judges by it, as fresh as the upstream's lists are kept: who signs an image does so after it is pushed. What
 //! was stated is noted with the tag, so that a request that finds nothing new changes nothing.
 
+use super::parts::Owner;
 use super::{FOR_GOOD, ManifestRequest, header, is_there, lists, media_type, unreachable};
 use crate::statements::{Signed, signed, tags_about};
 use crate::{MANIFEST_LIMIT, busy, manifest, records};
@@ -59,6 +60,12 @@ pub(super) fn state(asked: &ManifestRequest, tag: &str, digest: &Digest) -> Resu
     })
 }
 
+/// Whether what was stated of a version is about the manifest that was judged as it.
+pub(super) fn still_stands(asked: &ManifestRequest, owner: &Owner) -> Result<bool, Failure> {
+    let stated = asked.proxy.get_json::<Stated>(&records::stated(asked.image, &owner.version))?;
+    Ok(stated.is_none_or(|entry| entry.value.digest == owner.root))
+}
+
 fn add(change: &mut Transaction, image: &str, tag: &str, digest: &Digest, moved: bool, new: &[&Carrier]) {
     let id = VersionId::new(image, tag);
     if moved {
@@ -93,7 +100,8 @@ pub(super) fn named(asked: &ManifestRequest, tag: &str) -> Result<Option<Digest>
 
 /// The same of an upstream that does not tell digests.
 pub(super) fn named_untold(asked: &ManifestRequest, tag: &str) -> Result<Option<Digest>, Failure> {
-    let reply = asked.fetch("GET", tag).limit(MANIFEST_LIMIT).start(asked.proxy).map_err(unreachable)?;
+    let reply =
+        asked.fetch("GET", tag).limit(MANIFEST_LIMIT).metadata().start(asked.proxy).map_err(unreachable)?;
     if !is_there(&reply)? {
         return Ok(None);
     }
@@ -103,7 +111,8 @@ pub(super) fn named_untold(asked: &ManifestRequest, tag: &str) -> Result<Option<
 
 /// What is signed in a manifest; none where it cannot be had now.
 fn signed_in(asked: &ManifestRequest, carrier: &Digest) -> Option<Vec<Signed>> {
-    let fetch = asked.fetch("GET", carrier.as_str()).fresh(FOR_GOOD).expect(carrier).limit(MANIFEST_LIMIT);
+    let fetch =
+        asked.fetch("GET", carrier.as_str()).fresh(FOR_GOOD).expect(carrier).limit(MANIFEST_LIMIT).metadata();
     let reply = fetch.start(asked.proxy).ok()?;
     if !is_there(&reply).ok()? {
         return None;
@@ -120,7 +129,7 @@ fn signed_in(asked: &ManifestRequest, carrier: &Digest) -> Option<Vec<Signed>> {
 fn signature(asked: &ManifestRequest, layer: &Digest) -> Result<Option<Vec<u8>>, Failure> {
     let most = Statement::MAX_BYTES as u64;
     let fetch = asked.cx.upstream("GET", &asked.upstream.path(&format!("blobs/{layer}")));
-    let reply = fetch.fresh(Freshness::Immutable).limit(most).expect(layer).start(asked.proxy)?;
+    let reply = fetch.fresh(Freshness::Immutable).limit(most).expect(layer).metadata().start(asked.proxy)?;
     let bytes = match reply.status() {
         Ok(200) => reply.body().and_then(|body| body.read_all(most)),
         Ok(404 | 410) => return Ok(None),

@@ -114,7 +114,7 @@ impl Offer<'_> {
             return Ok(None);
         }
         // What is signed of a file is stated before it is judged, since a policy may go by it.
-        if part == Part::File {
+        if matches!(part, Part::File | Part::Metadata) {
             state(self.cx, self.proxy, self.project, file)?;
         }
         let verdict = self.proxy.judge_asked(self.project, &release(file, withdrawn))?;
@@ -129,7 +129,7 @@ impl Offer<'_> {
                 }
                 content(self.cx, self.proxy, self.project, file)
             }
-            Part::Metadata => metadata(self.cx, self.proxy, file),
+            Part::Metadata => metadata(self.cx, self.proxy, self.project, file),
             Part::Signature | Part::Provenance => Ok(None),
         }
     }
@@ -167,7 +167,7 @@ fn page(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>,
 }
 
 fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result<Option<Project>, Failure> {
-    let reply = cx.upstream("GET", target).header("accept", ACCEPT).limit(PAGE).start(proxy)?;
+    let reply = cx.upstream("GET", target).header("accept", ACCEPT).limit(PAGE).metadata().start(proxy)?;
     let Some(reply) = reply.found()? else { return Ok(None) };
     let told = reply.header("content-type")?.unwrap_or_default();
     let kind = told.split(';').next().unwrap_or_default().trim();
@@ -228,7 +228,7 @@ fn content(
     file: &File,
 ) -> Result<Option<Response>, Failure> {
     let Some(url) = &file.url else { return Ok(None) };
-    let path = format!("packages/{project}/{}/{}", file.version, file.filename);
+    let path = shown_path(project, file);
     let mut fetch = cx.upstream("GET", url).fresh(Freshness::Immutable).limit(FILE_LIMIT);
     if let Some(digest) = expected(file) {
         fetch = fetch.expect(&digest);
@@ -290,7 +290,7 @@ fn state(cx: &Context, proxy: &Repository, project: &str, file: &File) -> Result
     let Some(answer) = provenance(cx, proxy, address) else { return Ok(()) };
     let (id, subject) = (VersionId::new(project, &file.version), Digest::new("sha256", sha256)?);
     let bundles = attestation::of_upstream(&answer, &file.filename, sha256);
-    let path = format!("packages/{project}/{}/{}", file.version, file.filename);
+    let path = shown_path(project, file);
     let mut change = proxy.begin()?;
     change.put(&key, sha256.as_bytes(), Expectation::unchanged(before.as_ref()), &[]);
     if !bundles.is_empty() {
@@ -307,7 +307,7 @@ fn state(cx: &Context, proxy: &Repository, project: &str, file: &File) -> Result
 /// An upstream's provenance object; empty where it has none, and none where it does not answer.
 fn provenance(cx: &Context, proxy: &Repository, address: &str) -> Option<Vec<u8>> {
     let question = cx.upstream("GET", address).header("accept", attestation::MEDIA_TYPE).limit(PROVENANCE);
-    let reply = question.start(proxy).ok()?;
+    let reply = question.metadata().start(proxy).ok()?;
     match reply.status().ok()? {
         200 => reply.body().ok()?.read_all(PROVENANCE).ok(),
         404 | 410 => Some(Vec::new()),
@@ -315,11 +315,21 @@ fn provenance(cx: &Context, proxy: &Repository, address: &str) -> Option<Vec<u8>
     }
 }
 
+/// The path under which a file is shown.
+fn shown_path(project: &str, file: &File) -> String {
+    format!("packages/{project}/{}/{}", file.version, file.filename)
+}
+
 fn shown(project: &str, file: &File) -> Version {
     Version { published: published(file), ..Version::new(project, &file.version) }
 }
 
-fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Response>, Failure> {
+fn metadata(
+    cx: &Context,
+    proxy: &Repository,
+    project: &str,
+    file: &File,
+) -> Result<Option<Response>, Failure> {
     let Some(url) = &file.url else { return Ok(None) };
     let fetch = cx.upstream("GET", &format!("{url}.metadata")).fresh(Freshness::Immutable).limit(METADATA);
     let fetch = match &file.metadata {
@@ -327,7 +337,7 @@ fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Resp
         Metadata::Unchecked => fetch,
         Metadata::Sha256(hex) => fetch.expect(&Digest::new("sha256", hex)?),
     };
-    let reply = fetch.start(proxy)?;
+    let reply = fetch.part_of(project, &file.version, &shown_path(project, file)).start(proxy)?;
     let Some(reply) = reply.found()? else { return Ok(None) };
     Ok(Some(Response::blob(reply.body()?).content_type("text/plain; charset=utf-8").immutable()))
 }

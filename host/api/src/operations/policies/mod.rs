@@ -6,6 +6,7 @@ mod of_version;
 mod preview;
 mod recordings;
 
+use packhouse_identity::access::Kind;
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{
     ExceptionId, ExceptionRow, MAX_EXCEPTIONS, MAX_RULES, NewException, NewRule, RepositoryId, RuleChange,
@@ -237,6 +238,11 @@ async fn check(actor: &Actor, text: &RuleText) -> Result<(), ApiError> {
         let found = actor.app.store.find_repositories(actor.organization(), ids).await?;
         if found.len() != ids.len() {
             return Err(ApiError::invalid("`repositories` names one that is not there, or one twice."));
+        }
+        if let Some(group) = found.iter().find(|row| Kind::of(&row.kind) == Kind::Group) {
+            let (name, told) =
+                (&group.name, "has no versions of its own; name its members, by which it is judged.");
+            return Err(ApiError::invalid(&format!("`repositories` names the group {name}, which {told}")));
         }
     }
     let found = actor.app.policy_component(&text.component).await?;

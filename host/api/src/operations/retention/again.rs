@@ -130,7 +130,7 @@ impl<'a> Again<'a> {
             return said(NEEDED);
         }
         let judged = now.judged(facts);
-        if facts.follows || !self.rule.matches(&judged) {
+        if facts.follows || !self.rule.matches(place.plugin.description().name_folding, &judged) {
             return said("The policy is not about it any more.");
         }
         if self.rule.condemns(&judged, self.app.store.now_ms()).is_none() {

@@ -87,6 +87,7 @@ pub(crate) async fn reached(
 }
 
 async fn walk_place(app: &App, place: &Place, at: usize, walk: &mut Walk<'_>) -> Result<(), ApiError> {
+    walk.begin_repository(place.plugin.description().name_folding);
     let mut merge = Merge::new(at, &place.unshown);
     let mut after: Option<JudgedPlace> = None;
     loop {

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use packhouse_runtime::{Folding, NamePatterns};
 use packhouse_store::RepositoryId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -39,7 +40,7 @@ pub enum Reach {
 pub struct Matching {
     /// Patterns of packages, one of which fits; none: any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub packages: Option<Vec<String>>,
+    pub packages: Option<NamePatterns>,
     /// Patterns of versions, one of which fits; none: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<Vec<String>>,
@@ -100,12 +101,12 @@ impl Rule {
         hex::encode(Sha256::digest(text.as_bytes()))
     }
 
-    /// Whether it is about a version.
-    pub(super) fn matches(&self, judged: &Judged<'_>) -> bool {
+    /// Whether it is about a version of a format that folds names so.
+    pub(super) fn matches(&self, folding: Folding, judged: &Judged<'_>) -> bool {
         let Matching { packages, versions, tagged, prerelease } = &self.matching;
         // What the format cannot tell is neither.
         let is = |wanted: &Option<bool>, is: Option<bool>| wanted.is_none_or(|wanted| is == Some(wanted));
-        any(packages.as_deref(), judged.package)
+        packages.as_ref().is_none_or(|patterns| patterns.cover(folding, judged.package))
             && any(versions.as_deref(), judged.version)
             && is(tagged, judged.tagged)
             && is(prerelease, judged.prerelease)
@@ -317,11 +318,17 @@ mod tests {
             tagged: None,
             prerelease: Some(true),
         };
-        assert!(!wants(serde_json::json!({"tagged": false})).matches(&judged));
-        assert!(!wants(serde_json::json!({"tagged": true})).matches(&judged));
-        assert!(wants(serde_json::json!({"prerelease": true, "packages": ["b", "a"]})).matches(&judged));
-        assert!(!wants(serde_json::json!({"versions": []})).matches(&judged));
-        assert!(wants(serde_json::json!({})).matches(&judged));
+        assert!(!wants(serde_json::json!({"tagged": false})).matches(Folding::None, &judged));
+        assert!(!wants(serde_json::json!({"tagged": true})).matches(Folding::None, &judged));
+        assert!(
+            wants(serde_json::json!({"prerelease": true, "packages": ["b", "a"]}))
+                .matches(Folding::None, &judged)
+        );
+        let spelt = wants(serde_json::json!({"packages": ["A.*"]}));
+        let package = Judged { package: "a-b", ..judged };
+        assert!(spelt.matches(Folding::Pep503, &package) && !spelt.matches(Folding::None, &package));
+        assert!(!wants(serde_json::json!({"versions": []})).matches(Folding::None, &judged));
+        assert!(wants(serde_json::json!({})).matches(Folding::None, &judged));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use packhouse_runtime::{NeededVersion, VersionFacts};
+use packhouse_runtime::{Folding, NeededVersion, VersionFacts};
 
 use super::rule::{Judged, Rule};
 
@@ -98,6 +98,7 @@ impl Newest {
 pub(super) struct Walk<'a> {
     rule: &'a Rule,
     now: i64,
+    folding: Folding,
     newest: Newest,
     condemned: Vec<Condemned>,
     kept: u64,
@@ -112,6 +113,7 @@ impl<'a> Walk<'a> {
         Walk {
             rule,
             now,
+            folding: Folding::None,
             newest: Newest::default(),
             condemned: Vec::new(),
             kept: 0,
@@ -119,6 +121,11 @@ impl<'a> Walk<'a> {
             overflow_bytes: 0,
             needed: HashSet::new(),
         }
+    }
+
+    /// Another repository begins, whose format folds names so.
+    pub(super) fn begin_repository(&mut self, folding: Folding) {
+        self.folding = folding;
     }
 
     /// Another package begins.
@@ -136,7 +143,7 @@ impl<'a> Walk<'a> {
         let is_newest =
             self.rule.keep.newest.is_some_and(|most| self.newest.has(most, &seen.version, &facts));
         let judged = seen.judged(&facts);
-        if !self.rule.matches(&judged) {
+        if !self.rule.matches(self.folding, &judged) {
             self.hold(seen.place, facts.needs);
             return;
         }

@@ -142,7 +142,7 @@ fn model(rule: &Rule, all: &[Made]) -> BTreeSet<(String, String)> {
         let (seen, facts) = (made.seen(), made.facts());
         let judged = seen.judged(&facts);
         !made.follows
-            && rule.matches(&judged)
+            && rule.matches(Folding::None, &judged)
             && !newest(made)
             && !rule.keeps(&seen.version)
             && rule.condemns(&judged, NOW).is_some()
@@ -170,7 +170,7 @@ proptest! {
         let deleted: BTreeSet<_> = found.items.iter().map(|one| (one.seen.package.clone(), one.seen.version.clone())).collect();
         prop_assert_eq!(&deleted, &model(&rule, &all));
         prop_assert_eq!((found.versions, found.bytes, found.truncated), (deleted.len() as u64, deleted.len() as u64 * 10, false));
-        let about = all.iter().filter(|made| !made.follows && rule.matches(&made.seen().judged(&made.facts()))).count() as u64;
+        let about = all.iter().filter(|made| !made.follows && rule.matches(Folding::None, &made.seen().judged(&made.facts()))).count() as u64;
         prop_assert_eq!(found.kept + found.versions, about);
     }
 
