@@ -106,8 +106,12 @@ pub(crate) fn level(
 ) -> Result<Option<Level>, Failure> {
     let slash = if folder.is_empty() { "" } else { "/" };
     let target = format!("{}{slash}?limit={limit}&after={}", encoded(folder), percent_encode(after));
-    let asked =
-        cx.upstream("GET", &target).header("accept", "application/json").limit(LISTING).metadata().start(proxy)?;
+    let asked = cx
+        .upstream("GET", &target)
+        .header("accept", "application/json")
+        .limit(LISTING)
+        .metadata()
+        .start(proxy)?;
     let Some((reply, headers)) = found(asked)? else { return Ok(None) };
     let kind = header(&headers, "content-type").unwrap_or_default();
     if kind.split(';').next().unwrap_or_default().trim() != "application/json" {

@@ -27,7 +27,9 @@ pub(crate) fn versions(
     module: &Module,
 ) -> Result<Option<Vec<Version>>, Failure> {
     let target = format!("/{}/@v/list", module.escaped());
-    let Some(body) = found(cx.upstream("GET", &target).limit(LIST).metadata().start(proxy)?)? else { return Ok(None) };
+    let Some(body) = found(cx.upstream("GET", &target).limit(LIST).metadata().start(proxy)?)? else {
+        return Ok(None);
+    };
     let text = String::from_utf8(body.read_all(LIST)?).map_err(|error| unusable(&target, &error))?;
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
     let fitting = |version: &Version| version.fits(module);

@@ -27,6 +27,7 @@ mod python_memory;
 mod python_race;
 mod read_while_deleted;
 mod repository_removal;
+mod resource_bounds;
 mod rolling;
 mod slow;
 mod stalls;

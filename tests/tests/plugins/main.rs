@@ -14,6 +14,8 @@ mod distribution;
 mod formats;
 mod lifecycle;
 mod policies;
+mod policy_coverage;
+mod policy_patterns;
 mod recordings;
 mod sandbox_http;
 mod trials;

@@ -61,3 +61,4 @@ mod repository_list;
 mod root_claims;
 mod token_codes;
 mod upstream_reach;
+mod upstream_statuses;

@@ -1,12 +1,4 @@
 //! Previews, runs and recordings of policies tell no names of packages in repositories that the caller may not read.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::server::PASSWORD;
 use packhouse_tests::{Api, MavenRepository, Server};

@@ -1,13 +1,5 @@
 //! What bounds an ID token that is used as a credential itself: an hour from when it was made, its format's audience, its revocation, and the
 //! event that began its workflow.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 #[path = "trusted_publishing/issuer.rs"]
 #[allow(dead_code, reason = "the clients' tests use the rest")]

@@ -1,13 +1,5 @@
 //! What a policy denies does not come through a proxy or a group, by whatever address it is asked for: an image by its digest, a file beside
 //! those of a version, a signature.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::image_proxy::offer_blob;
 use packhouse_tests::images::{self, MANIFEST};

@@ -1,13 +1,5 @@
 //! What a few requests can make a server take: memory by READMEs, by questions about advisories and by answers that nobody reads, and the
 //! disk by archives. Each test compares such requests with harmless ones in the same run.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 #[path = "strangers/h2c.rs"]
 #[allow(dead_code, reason = "others use the rest")]
@@ -15,9 +7,7 @@ mod h2c;
 #[path = "advisories/records.rs"]
 #[allow(dead_code, reason = "others use the rest")]
 mod records;
-#[path = "../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "others use the rest")]
-mod release;
+use crate::release;
 
 use std::collections::BTreeSet;
 use std::path::Path;

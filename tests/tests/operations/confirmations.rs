@@ -1,12 +1,4 @@
 //! What makes or widens a credential needs a fresh confirmation of its action, and the description says so of each call.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use std::collections::BTreeMap;
 

@@ -1,21 +1,12 @@
 //! Patterns of packages in policies and retention are compared with names as the format spells them, and a policy that can judge nothing is
 //! refused.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::python::{PythonRepository, SIMPLE_JSON};
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Server, digests};
 use serde_json::{Value, json};
 
-#[path = "../../plugins/python/tests/wheel.rs"]
-mod wheel;
+use crate::wheel;
 
 const POLICIES: &str = "/v1/policies";
 

@@ -1,14 +1,6 @@
 //! What an upstream's status means, in every format: nothing there, a refusal, too many requests,
 //! or a failure. At a proxy, in a group with a member that has what the other does not give, in the
 //! health of the repository, and on its page.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::digests::{sha1, sha256};
 use packhouse_tests::image_proxy;
