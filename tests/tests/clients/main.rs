@@ -31,6 +31,7 @@ mod generic_clients;
 mod go_clients;
 mod gradle_client;
 mod helm_clients;
+mod id_token_limits;
 mod maven_clients;
 mod maven_ivy;
 mod maven_proxy_clients;

@@ -1,12 +1,10 @@
 //! What a few requests can make a server take: memory by READMEs, by questions about advisories and by answers that nobody reads, and the
 //! disk by archives. Each test compares such requests with harmless ones in the same run.
 
-#[path = "strangers/h2c.rs"]
-#[allow(dead_code, reason = "others use the rest")]
-mod h2c;
-#[path = "advisories/records.rs"]
+#[path = "../protocol/advisories/records.rs"]
 #[allow(dead_code, reason = "others use the rest")]
 mod records;
+use super::strangers::h2c;
 use crate::release;
 
 use std::collections::BTreeSet;

@@ -18,7 +18,6 @@ mod credentials;
 mod doctor;
 mod foreign_folders;
 mod forged_backups;
-mod id_token_limits;
 mod mail;
 mod members;
 mod monitoring;

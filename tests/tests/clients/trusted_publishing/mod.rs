@@ -3,7 +3,7 @@
 
 mod clients;
 mod codes;
-mod issuer;
+pub(crate) mod issuer;
 mod refused;
 use crate::wheel;
 

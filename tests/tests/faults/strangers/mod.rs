@@ -4,7 +4,7 @@
 mod bodies;
 mod connections;
 mod descriptors;
-mod h2c;
+pub(crate) mod h2c;
 mod streams;
 
 /// A MiB.

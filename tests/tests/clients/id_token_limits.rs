@@ -1,9 +1,7 @@
 //! What bounds an ID token that is used as a credential itself: an hour from when it was made, its format's audience, its revocation, and the
 //! event that began its workflow.
 
-#[path = "trusted_publishing/issuer.rs"]
-#[allow(dead_code, reason = "the clients' tests use the rest")]
-mod issuer;
+use super::trusted_publishing::issuer;
 
 use issuer::{Issuer, now};
 use packhouse_tests::server::OWNER;
