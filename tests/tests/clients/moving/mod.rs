@@ -11,7 +11,5 @@ mod page;
 mod peers;
 mod python;
 mod refusals;
-use crate::release;
 mod scale;
-use crate::wheel;
 mod world;

@@ -6,8 +6,6 @@ mod kills;
 mod load;
 mod moves;
 mod prunes;
-use crate::release;
 mod scale;
 mod told;
-use crate::wheel;
 mod world;

@@ -1,7 +1,6 @@
 //! Retention from outside: what a preview shows is what a run deletes, in each format; what others need stays; each record comes back as
 //! it was; and whoever is killed in the middle goes on to the same end.
 
-use crate::release;
 use crate::wheel;
 
 mod formats;
