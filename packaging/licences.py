@@ -13,8 +13,6 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from embedded import embedded
-
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ("x86_64-unknown-linux-gnu", "wasm32-unknown-unknown")
 ACCEPTED = {
@@ -24,20 +22,8 @@ ACCEPTED = {
 FILE = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)([-._].*)?$", re.IGNORECASE)
 CODE = re.compile(r"\.(rs|c|h|go|py|sh|json|toml|html)$", re.IGNORECASE)
 # Sources of tests and tools lie there, nothing that is linked.
-NOT_LINKED = {"tests", "test", "benches", "examples", "fuzz", "tools", "target", ".git", "node_modules"}
+NOT_LINKED = {"tests", "test", "benches", "examples", "fuzz", "tools", "target", ".git"}
 RULE = "=" * 100
-MIT = """\
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the
-"Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish,
-distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to
-the following conditions:
-
-The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
-MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR
-ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE
-SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
 
 
 def main() -> None:
@@ -53,17 +39,8 @@ def main() -> None:
             without.append(name)
         for text in sorted(found):
             texts[text].append(name)
-    for folder in sorted(file.parent for file in ROOT.glob("plugins/*/embedded.json")):
-        for part in embedded(folder):
-            name = " ".join(filter(None, [part["name"], part.get("version"), f"({part['license']})"]))
-            if not accepted(part["license"]):
-                sys.exit(f"licences: {name} has a licence that is not accepted here")
-            if "copyright" in part:
-                texts["\n".join([*part["copyright"], "", MIT])].append(name)
-            else:
-                without.append(name)
     print("The program packhouse and its plugins are linked with the libraries below, each under the licence that follows its name.")
-    print("They contain Rust's standard library besides (MIT or Apache-2.0). The plugin composer is JavaScript in the engine QuickJS.")
+    print("They contain Rust's standard library besides (MIT or Apache-2.0).")
     for text, names in sorted(texts.items(), key=lambda item: item[1]):
         print(f"\n{RULE}", *names, "-" * len(RULE), text, sep="\n")
     if without:

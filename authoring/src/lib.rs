@@ -15,4 +15,4 @@ mod scripts;
 pub mod toolchain;
 
 pub use language::Language;
-pub use project::{build, build_with, own_tests, write, write_policy};
+pub use project::{build, own_tests, write, write_policy};

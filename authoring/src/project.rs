@@ -88,14 +88,6 @@ fn named(text: &str, name: &str) -> String {
 /// # Errors
 /// A project that does not build, and a tool that is not here, with how to get it.
 pub fn build(folder: &Path, out: Option<&Path>) -> Result<PathBuf> {
-    build_with(folder, out, &[])
-}
-
-/// As [`build`], where an interpreter's tool has these variables in its environment besides.
-///
-/// # Errors
-/// As [`build`].
-pub fn build_with(folder: &Path, out: Option<&Path>, variables: &[(&str, PathBuf)]) -> Result<PathBuf> {
     let language = Language::of(folder)?;
     let folder = folder.canonicalize().with_context(|| format!("failed to find {}", folder.display()))?;
     let name = folder.file_name().context("the root folder is no project")?;
@@ -103,8 +95,8 @@ pub fn build_with(folder: &Path, out: Option<&Path>, variables: &[(&str, PathBuf
     let file = std::path::absolute(out.unwrap_or(&usual))?;
     match language {
         Language::Rust => rust(&folder, &file)?,
-        Language::Python => interpreted(&folder, &file, variables, scripts::python)?,
-        Language::JavaScript => interpreted(&folder, &file, variables, scripts::javascript)?,
+        Language::Python => interpreted(&folder, &file, scripts::python)?,
+        Language::JavaScript => interpreted(&folder, &file, scripts::javascript)?,
     }
     Ok(file)
 }
@@ -128,18 +120,11 @@ pub fn own_tests(folder: &Path, tables: &Path) -> Result<()> {
 }
 
 /// Has a tool make the component beside the place where it belongs.
-fn interpreted(
-    folder: &Path,
-    file: &Path,
-    variables: &[(&str, PathBuf)],
-    tool: impl FnOnce(&Path, &Path) -> Result<Command>,
-) -> Result<()> {
+fn interpreted(folder: &Path, file: &Path, tool: impl FnOnce(&Path, &Path) -> Result<Command>) -> Result<()> {
     let parent = file.parent().context("a file lies in a folder")?;
     fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
     let part = file.with_extension("part");
-    let mut command = tool(folder, &part)?;
-    command.envs(variables.iter().map(|(name, value)| (name, value)));
-    scripts::run(command)?;
+    scripts::run(tool(folder, &part)?)?;
     component::put(&part, file).map(drop)
 }
 

@@ -11,6 +11,8 @@
 mod a_crate;
 #[path = "../../plugins/helm/tests/chart.rs"]
 mod chart;
+#[path = "../../plugins/composer/tests/zip.rs"]
+mod composer_zip;
 #[path = "../../plugins/rubygems/tests/gem.rs"]
 mod gem;
 #[path = "../../host/runtime/src/recording/file.rs"]
@@ -27,6 +29,7 @@ mod wheel;
 
 use a_crate::{ACrate, framed};
 use packhouse_cargo::Cargo;
+use packhouse_composer::Composer;
 use packhouse_generic::Generic;
 use packhouse_go::Go;
 use packhouse_helm::Helm;
@@ -375,6 +378,59 @@ pub fn helm_upstream(bytes: &[u8]) {
         mount.get("/api/charts").send().expect(200);
     }
     theirs(&mount.get("/charts/demo-1.0.0.tgz").send());
+}
+
+/// A package: by the first byte its zip, or its composer.json. One that was accepted is in the metadata.
+pub fn composer_publish(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let file = match form % 2 {
+        0 => bytes.to_vec(),
+        _ => composer_zip::zip(&[("composer.json", bytes)]),
+    };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Composer>("php", "hosted", json!({}));
+    let published = mount.post("/").body(&file).send();
+    let said = published.text();
+    if nobodys_fault(published) == 201 {
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let [name, version] = ["name", "version"].map(|member| said[member].as_str().unwrap().to_owned());
+        let documents =
+            ["", "~dev"].map(|dev| mount.get(&format!("/p2/{name}{dev}.json")).send().expect(200));
+        let listed = |document: &Answer| {
+            let document = document.json();
+            let versions = document["packages"][&name].as_array().unwrap().clone();
+            versions.iter().any(|one| one["version"] == *version)
+        };
+        assert!(documents.iter().any(listed), "what was published is not in the metadata");
+        mount.present_version(&VersionId::new(name, version)).unwrap();
+    }
+}
+
+/// The upstream's documents of a proxy's packages: by the first byte the metadata of one, `packages.json`, or its answer to an audit.
+pub fn composer_upstream(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Composer>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
+    let right = br#"{"metadata-url": "/p2/%package%.json", "security-advisories": {"api-url": "/api"}}"#;
+    let root = if form % 3 == 1 { bytes } else { right };
+    host.answer_upstream("GET", "packages.json", 200, &[], root);
+    for document in ["demo", "demo~dev"] {
+        host.answer_upstream("GET", &format!("p2/acme/{document}.json"), 200, &[], bytes);
+    }
+    host.answer_upstream("POST", "api", 200, &[], bytes);
+    for path in ["/p2/acme/demo.json", "/p2/acme/demo~dev.json"] {
+        let answer = mount.get(path).send();
+        if theirs(&answer) == 200 {
+            assert!(answer.json()["packages"]["acme/demo"].is_array(), "no metadata: {}", answer.text());
+        }
+    }
+    for path in ["/dists/acme/demo/1.0.zip", "/dists/acme/demo/dev-main.zip"] {
+        theirs(&mount.get(path).send());
+    }
+    let audit = mount.get("/security-advisories?packages[]=acme/demo").send();
+    if theirs(&audit) == 200 {
+        assert!(audit.json()["advisories"].is_object(), "no advisories: {}", audit.text());
+    }
 }
 
 /// A gem: by the first byte its archive, or its YAML. One that was accepted is in every index.

@@ -23,6 +23,8 @@ pub struct Advisory {
     pub cvss: Option<Cvss>,
     /// As `CWE-79`.
     pub cwes: Vec<String>,
+    /// The time when it became known, in ms since 1970.
+    pub published: Option<u64>,
     /// Which versions of the package it is about.
     pub affected: AffectedVersions,
 }

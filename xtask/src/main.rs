@@ -3,7 +3,6 @@
 //! Not a build script, because cargo within cargo waits for itself; into a target folder of its own, because the host's
 //! would be locked, and spoilt by another toolchain.
 
-mod scripts;
 mod selection;
 mod tiers;
 
@@ -14,7 +13,7 @@ use packhouse_authoring::{component, renamed};
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins, and policies/* into its folder policies
-       xtask plugins FOLDER    builds the crate, or the project in JavaScript, in that folder, wherever it lies, into the same
+       xtask plugins FOLDER    builds the crate in that folder, wherever it lies, into the same
        xtask renamed    prints what stands in compiled code for which folder of this machine, as FOLDER=NAME
        xtask guests    builds tests/guests/* into target/release/guests
        xtask tiers    prints every test with the first tier that runs it
@@ -26,11 +25,7 @@ fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["plugins"] => {
             make(&root, &selection::plugins(&root)?, "target/release/plugins")?;
-            scripts::make(&root, &selection::scripts(&root)?, "target/release/plugins")?;
             make(&root, &selection::policies(&root)?, "target/release/plugins/policies")
-        }
-        ["plugins", folder] if !Path::new(folder).join("Cargo.toml").is_file() => {
-            scripts::make(&root, &[folder.into()], "target/release/plugins")
         }
         ["plugins", folder] => {
             make(&root, &selection::elsewhere(&root, Path::new(folder))?, "target/release/plugins")

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use packhouse_authoring::compile::Crates;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Every crate of `plugins/`.
 pub(crate) fn plugins(root: &Path) -> Result<Crates> {
@@ -13,19 +13,6 @@ pub(crate) fn plugins(root: &Path) -> Result<Crates> {
 /// Every crate of `policies/`.
 pub(crate) fn policies(root: &Path) -> Result<Crates> {
     all_in(root, "policies")
-}
-
-/// Every project of `plugins/` that is written in JavaScript, in the order of their names.
-pub(crate) fn scripts(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in root.join("plugins").read_dir().context("failed to list plugins/")? {
-        let folder = entry?.path();
-        if folder.join("build.mjs").is_file() {
-            found.push(folder);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn all_in(root: &Path, folder: &str) -> Result<Crates> {

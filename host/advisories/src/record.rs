@@ -55,6 +55,9 @@ pub struct Advisory {
     pub cvss: Option<Cvss>,
     /// Kinds of weakness, as `CWE-79`.
     pub cwes: Vec<String>,
+    /// The time when it became known, in ms since 1970; that of its last change if only that is stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<i64>,
     /// Which versions of the package it is about.
     pub affected: AffectedVersions,
 }
@@ -77,6 +80,7 @@ pub struct OsvRecord {
     id: String,
     #[serde(deserialize_with = "some")]
     modified: String,
+    published: Option<String>,
     withdrawn: Option<String>,
     #[serde(deserialize_with = "some")]
     aliases: Vec<String>,
@@ -255,6 +259,12 @@ impl OsvRecord {
             url: self.url(),
             cvss: self.cvss(),
             cwes: self.cwes(),
+            published: self
+                .published
+                .as_deref()
+                .and_then(ms)
+                .or_else(|| ms(&self.modified))
+                .filter(|ms| *ms >= 0),
             affected,
         })
     }
@@ -335,6 +345,7 @@ mod tests {
     fn a_record_says_what_it_says_of_a_package() {
         let record = OsvRecord::parse(RECORD).unwrap();
         let advisory = record.about("PyPI", "some_thing", Folding::Pep503).unwrap();
+        assert_eq!(advisory.published, Some(1_767_225_600_000));
         assert_eq!((advisory.severity, advisory.url.as_str()), (Severity::Low, "https://b.example"));
         assert_eq!(advisory.cvss.as_ref().unwrap().score, 7.5);
         assert_eq!((advisory.affected.ranges.len(), advisory.affected.versions.len()), (1, 1));

@@ -1,6 +1,7 @@
 //! The protocol of Composer's repositories as a table: what clients send, and what must come back.
 //!
-//! It runs through the component and the runtime: `tests/inside/src/wasm_table.rs` includes this file. All run in one repository, in their order.
+//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests include this
+//! file). All run in one repository, in their order.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -53,6 +54,10 @@ fn nothing_published() -> Vec<Case> {
         get("no file", "/dists/acme/demo/1.0.zip", 404).code("not_found"),
         get("nothing listed", "/packages/list.json", 200).content(r#"{"packageNames":[]}"#),
         get("no such address", "/nothing/at/all", 404),
+        Case::new("an audit", "POST", "/security-advisories", 200)
+            .body("packages%5B0%5D=acme%2Fdemo")
+            .content(r#"{"advisories":{}}"#),
+        Case::new("an audit of nothing", "POST", "/security-advisories", 400).code("invalid_request"),
         Case::new("what was installed", "POST", "/downloads", 200).body(r#"{"downloads": []}"#),
         Case::new("a method that is not there", "PUT", "/packages.json", 405).header("allow", "GET, HEAD"),
     ]
@@ -81,6 +86,9 @@ fn uploads() -> Vec<Case> {
         )),
         Case::new("as something else", "PUT", "/demo.txt?version=0.1", 404),
         put("a branch", "dev-main", &package("acme/demo", "dev-main", ""), 201),
+        put("a branch moves", "dev-main", &package("acme/demo", "dev-moved", ""), 201),
+        put("a branch of numbers", "1.x-dev", &package("acme/demo", "1.x-dev", ""), 201),
+        put("a branch with a slash", "dev-feature/a", &package("acme/demo", "dev-a", ""), 201),
         put("another", "v1.0", &package("acme/lib", "1.0", ""), 201),
         put("the same again", "1.9.0", &package("acme/demo", "1.9.0", ""), 409)
             .code("version_already_exists"),
@@ -101,7 +109,11 @@ fn metadata() -> Vec<Case> {
             .contains("/dists/acme/demo/1.9.0.zip\"")
             .lacks("scripts")
             .lacks("dev-main"),
-        get("branches", "/p2/acme/demo~dev.json", 200).contains(r#""version":"dev-main""#).lacks("1.9.0"),
+        get("branches", "/p2/acme/demo~dev.json", 200)
+            .contains(r#""version":"dev-main""#)
+            .contains(r#""version":"1.x-dev""#)
+            .contains("/dists/acme/demo/dev-feature/a.zip?reference=")
+            .lacks("1.9.0"),
         get("no branches", "/p2/acme/lib~dev.json", 200)
             .content(r#"{"minified":"composer/2.0","packages":{"acme/lib":[]}}"#),
         get("the root", "/packages.json", 200).contains(r#""available-packages":["acme/demo","acme/lib"]"#),
@@ -117,6 +129,11 @@ fn files() -> Vec<Case> {
             .content(package("acme/demo", "1.9.0", ""))
             .header("content-type", "application/zip")
             .header("cache-control", "private, max-age=31536000, immutable"),
+        get("a branch's", "/dists/acme/demo/dev-main.zip", 200)
+            .content(package("acme/demo", "dev-moved", ""))
+            .header("cache-control", "no-cache"),
+        get("in another state than it has", "/dists/acme/demo/dev-main.zip?reference=0", 404),
+        get("of a branch with a slash", "/dists/acme/demo/dev-feature/a.zip", 200),
         get("in another spelling", "/dists/acme/demo/v1.9.zip", 404),
         get("of another kind", "/dists/acme/demo/1.9.0.tar", 404),
         get("no version", "/dists/acme/demo/x", 404),
@@ -157,6 +174,7 @@ fn refused() -> Vec<Case> {
 
 fn deletions() -> Vec<Case> {
     vec![
+        Case::new("a branch with a slash", "DELETE", "/packages/acme/demo/dev-feature/a", 204),
         Case::new("a version", "DELETE", "/packages/acme/lib/1.0.0", 204),
         Case::new("again", "DELETE", "/packages/acme/lib/1.0.0", 404).code("not_found"),
         Case::new("none", "DELETE", "/packages/acme/lib/latest", 404).code("not_found"),

@@ -14,6 +14,8 @@ fn every_seed_is_answered() {
         ("attestation", fuzz::attestation),
         ("cargo_publish", fuzz::cargo_publish),
         ("cargo_upstream", fuzz::cargo_upstream),
+        ("composer_publish", fuzz::composer_publish),
+        ("composer_upstream", fuzz::composer_upstream),
         ("generic_listing", fuzz::generic_listing),
         ("go_module", fuzz::go_module),
         ("go_upstream", fuzz::go_upstream),

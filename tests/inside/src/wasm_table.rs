@@ -1,5 +1,5 @@
 //! The formats' protocol tables through the real components, the runtime and a store: the same rows, and the same answers as
-//! natively, where the format can be run so.
+//! natively.
 
 #[path = "../../../plugins/cargo/tests/table.rs"]
 mod cargo;
@@ -28,6 +28,7 @@ use crate::wheel;
 use crate::zip;
 
 use packhouse_cargo::Cargo;
+use packhouse_composer::Composer;
 use packhouse_generic::Generic;
 use packhouse_go::Go;
 use packhouse_helm::Helm;
@@ -37,7 +38,7 @@ use packhouse_oci::Oci;
 use packhouse_python::Python;
 use packhouse_rubygems::RubyGems;
 use serde_json::json;
-use wasm_world::{in_both_worlds, in_wasm, judged, planned};
+use wasm_world::{in_both_worlds, judged, planned};
 
 #[test]
 fn mavens_table_holds_in_both_worlds() {
@@ -103,19 +104,19 @@ fn the_tables_of_gems_hold_in_both_worlds() {
     in_both_worlds::<RubyGems>(&json!({"republish_deleted": true}), &rubygems::republished());
 }
 
-/// It is written in JavaScript: there is no other world.
 #[test]
-fn the_tables_of_composers_packages_hold() {
-    in_wasm("composer", &json!({}), &composer::cases());
-    in_wasm("composer", &json!({"redeploy": "identical"}), &composer::identical());
-    in_wasm("composer", &json!({"republish_deleted": true}), &composer::republished());
+fn the_tables_of_composers_packages_hold_in_both_worlds() {
+    in_both_worlds::<Composer>(&json!({}), &composer::cases());
+    in_both_worlds::<Composer>(&json!({"redeploy": "identical"}), &composer::identical());
+    in_both_worlds::<Composer>(&json!({"republish_deleted": true}), &composer::republished());
 }
 
 #[test]
 fn composers_component_orders_versions_and_says_what_requests_are_about() {
-    let (prerelease, places) = judged("composer", &["1.0", "1.0-beta1", "dev-main", "x", "v1.0.0.0"]);
-    assert_eq!(prerelease, [Some(false), Some(true), Some(true), None, Some(false)]);
-    assert_eq!(places, [Some(1), Some(0), None, None, Some(1)]);
+    let (prerelease, places) =
+        judged("composer", &["1.0", "1.0-beta1", "dev-main", "x", "v1.0.0.0", "1.x-dev"]);
+    assert_eq!(prerelease, [Some(false), Some(true), Some(true), None, Some(false), Some(true)]);
+    assert_eq!(places, [Some(1), Some(0), None, None, Some(1), Some(2)]);
     let requests = [
         ("GET", "/p2/acme/demo~dev.json"),
         ("GET", "/dists/acme/demo/1.0.zip"),

@@ -344,8 +344,7 @@ fn formats_in_python_and_javascript_come_of_the_program_and_their_own_tools() {
     }
     let author = Author::new();
     let python = checkout().join(".tools/componentize-py");
-    // The tool of the template is that of this repository's own plugin.
-    let javascript = checkout().join("plugins/composer/node_modules");
+    let javascript = checkout().join(".tools/componentize-qjs/node_modules");
     let languages = [
         ("python", python, ".venv", "wasi = true under [plugins.in-python]"),
         ("javascript", javascript, "node_modules", "server settings      none"),

@@ -1,13 +1,12 @@
-//! Composer's format, which is written in JavaScript, beyond its table: its own tests in its engine, the order of versions, what people see,
-//! and proxies over an upstream in the tests' hands.
+//! Composer's format through the server, beyond its table: the order of versions, what people see, branches that move, audits, and proxies
+//! over an upstream in the tests' hands.
 
 use crate::zip;
 
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::upstream::{Answer, Upstream};
-use packhouse_tests::{Api, Request, Server, checkout, clients, skip};
+use packhouse_tests::{Api, Request, Server};
 use serde_json::{Map, Value, json};
-use std::process::Command;
 use zip::{package, sha1};
 
 const COMPOSER: &str = "composer";
@@ -21,7 +20,8 @@ fn publish(repository: &FormatRepository, name: &str, version: &str, more: &str)
 fn versions(repository: &FormatRepository, name: &str) -> Vec<Map<String, Value>> {
     let document = repository.get(&format!("p2/{name}.json")).expect(200).json();
     let mut whole: Map<String, Value> = Map::new();
-    let written = document["packages"][name].as_array().unwrap().iter();
+    let package = name.trim_end_matches("~dev");
+    let written = document["packages"][package].as_array().unwrap().iter();
     let expanded = written.map(|version| {
         for (member, value) in version.as_object().unwrap() {
             if value == "__unset" {
@@ -44,16 +44,6 @@ fn numbers(repository: &FormatRepository, name: &str) -> Vec<String> {
 fn known(api: &Api, repository: &FormatRepository, version: &str) -> Value {
     let path = format!("/v1/repositories/{}/packages/acme%2Fdemo/versions/{version}", repository.id);
     api.call("GET", &path).expect(200).json()
-}
-
-#[test]
-fn its_own_tests_hold_in_its_engine() {
-    let folder = checkout().join("plugins/composer");
-    if !folder.join("node_modules/componentize-qjs").is_dir() {
-        skip("composer's own tests", "componentize-qjs is not here: npm ci, in plugins/composer");
-        return;
-    }
-    clients::run(Command::new("node").arg("tests/run.mjs").current_dir(folder)).well();
 }
 
 #[test]
@@ -211,4 +201,99 @@ fn in_a_group_our_names_are_ours() {
     group.get("dists/acme/lib/1.0.zip").expect(200);
     let root = group.get("packages.json").expect(200).json();
     assert!(root.get("available-packages").is_none(), "an upstream has others: {root}");
+}
+
+#[test]
+fn a_branch_moves_and_a_version_with_a_number_does_not() {
+    let server = Server::start();
+    let php = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
+    let (first, second) = (package("acme/demo", "first", ""), package("acme/demo", "second", ""));
+    for version in ["dev-main", "dev-feature/a", "1.x-dev"] {
+        php.put(&format!("?version={version}"), first.clone()).expect(201);
+        php.put(&format!("?version={version}"), second.clone()).expect(201);
+        assert_eq!(php.get(&format!("dists/acme/demo/{version}.zip")).expect(200).body, second, "{version}");
+    }
+    let listed = versions(&php, "acme/demo~dev");
+    assert_eq!(listed.len(), 3);
+    for one in &listed {
+        let url = one["dist"]["url"].as_str().unwrap();
+        assert!(url.ends_with(&format!(".zip?reference={}", sha1(&second))), "{url}");
+        let path = url.strip_prefix(&format!("{}/", php.url)).unwrap();
+        assert_eq!(php.get(path).expect(200).body, second);
+        php.get(&path.replace(&sha1(&second), &sha1(&first))).expect(404);
+    }
+    php.put("?version=1.0", first).expect(201);
+    php.put("?version=1.0", second).expect(409);
+    let api = Api::sign_in(&server);
+    let version = format!("/v1/repositories/{}/packages/acme%2Fdemo/versions/dev-feature%2Fa", php.id);
+    assert_eq!(
+        api.call("GET", &version).expect(200).json()["files"][0]["path"],
+        "dists/acme/demo/dev-feature/a.zip"
+    );
+    api.call("DELETE", &version).expect(204);
+    php.get("dists/acme/demo/dev-feature/a.zip").expect(404);
+}
+
+#[test]
+fn branches_dates_and_other_kinds_of_files_come_through_a_proxy() {
+    let (server, upstream) = (near(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    lay(&upstream, "acme/lib", &["2010-01-02", "1.x-dev", "dev-main"]);
+    assert_eq!(numbers(&proxy, "acme/lib"), ["2010-01-02"]);
+    proxy.get("dists/acme/lib/2010-01-02.zip").expect(200);
+    let dist = |kind: &str, url: &str| json!({"type": kind, "url": url, "reference": "r"});
+    let one = |version: &str, dist: Value| json!({"name": "acme/lib", "version": version, "dist": dist});
+    upstream.on("/a.gz", Answer::ok("gzip"));
+    upstream.on("/b.zip", Answer::ok(package("acme/lib", "b", "")));
+    let all = json!([
+        one("11.x-dev", dist("gzip", "/a.gz")),
+        one("dev-feature/b", dist("zip", "/b.zip")),
+        one("dev-here", json!({"type": "path", "url": "../here"})),
+    ]);
+    upstream.on("/p2/acme/lib~dev.json", Answer::ok(json!({"packages": {"acme/lib": all}}).to_string()));
+    let listed = versions(&proxy, "acme/lib~dev");
+    let texts: Vec<&str> = listed.iter().map(|one| one["version"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["11.x-dev", "dev-here", "dev-feature/b"]);
+    assert_eq!(listed[1]["dist"], json!({"type": "path", "url": "../here"}));
+    assert_eq!(proxy.get("dists/acme/lib/11.x-dev.gzip?reference=r").expect(200).body, b"gzip");
+    proxy.get("dists/acme/lib/dev-feature/b.zip?reference=r").expect(200);
+    proxy.get("dists/acme/lib/dev-feature/b.zip?reference=other").expect(404);
+}
+
+#[test]
+fn what_an_upstream_refuses_is_not_there() {
+    let (server, upstream) = (near(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    for status in [401, 402, 403, 405, 409, 451] {
+        lay(&upstream, "acme/lib", &["1.0"]);
+        upstream.on("/files/acme/lib-1.0", Answer::new(status, "no").header("X-RateLimit-Remaining", "0"));
+        upstream.on("/p2/acme/other.json", Answer::new(status, "no"));
+        proxy.get("dists/acme/lib/1.0.zip").expect(404);
+        proxy.get("p2/acme/other.json").expect(404);
+    }
+    for status in [500, 503] {
+        upstream.on("/p2/acme/other.json", Answer::new(status, "no"));
+        proxy.get("p2/acme/other.json").expect(502);
+    }
+}
+
+#[test]
+fn in_a_group_a_member_that_cannot_be_read_is_left_out() {
+    let (server, odd, sound) = (near(), Upstream::start(), Upstream::start());
+    let first = proxy(&server, &odd);
+    let root = json!({"packages": [], "metadata-url": "/p2/%package%.json"}).to_string();
+    sound.on("/packages.json", Answer::ok(root));
+    lay(&sound, "acme/lib", &["1.0"]);
+    let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
+    let second = FormatRepository::proxy(&server, COMPOSER, "second", &sound.url(), &settings);
+    let group = FormatRepository::group(&server, COMPOSER, "all", &[&first, &second]);
+    for body in ["<html>", r#"{"packages": 7}"#, "\u{feff}"] {
+        odd.on("/p2/acme/lib.json", Answer::ok(body));
+        assert_eq!(numbers(&group, "acme/lib"), ["1.0"], "{body}");
+        group.get("dists/acme/lib/1.0.zip").expect(200);
+    }
+    odd.on("/packages.json", Answer::new(500, "no"));
+    assert_eq!(numbers(&group, "acme/lib"), ["1.0"]);
+    // Only the failing member could have it.
+    group.get("p2/acme/absent.json").expect(502);
 }

@@ -420,11 +420,6 @@ pub(crate) fn in_both_worlds<F: Format>(settings: &serde_json::Value, cases: &[C
     assert_eq!(keys(&native.effects()), keys(&wasm.effects()));
 }
 
-/// Runs a table through the component alone, of a format that is not written in Rust.
-pub(crate) fn in_wasm(format: &str, settings: &serde_json::Value, cases: &[Case]) {
-    run(&mut Wasm::new(format, settings), cases);
-}
-
 /// What the component says of these versions: whether each is a pre-release, and where it stands among them.
 pub(crate) fn judged(format: &str, versions: &[&str]) -> (Vec<Option<bool>>, Vec<Option<u32>>) {
     let wasm = Wasm::new(format, &serde_json::json!({}));

@@ -1,0 +1,49 @@
+//! Deleting a version. Its number stays used.
+
+use crate::records::{self, PackageRecord};
+use crate::version::Version;
+use crate::{busy, name};
+use packhouse_sdk::{
+    Context, Expectation, Failure, Intent, Params, Repository, Request, Response, VersionId,
+};
+
+pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::delete().subject(format!("{} {}", name::of(params), params.joined("version"))))
+}
+
+/// `DELETE /packages/VENDOR/PACKAGE/VERSION`.
+pub(crate) fn version(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    remove(cx.target()?, &name::of(params), &params.joined("version"))?;
+    Ok(Response::no_content())
+}
+
+/// Removes a version.
+///
+/// # Errors
+/// 404 if there is no such version.
+pub(crate) fn remove(repository: &Repository, name: &str, version: &str) -> Result<(), Failure> {
+    let key = key_of(name, version)?;
+    let record_key = records::version(name, &key);
+    repository.update(busy, |change| {
+        let record = repository.get_json::<PackageRecord>(&record_key)?;
+        let record = record.ok_or_else(|| missing(name, version))?;
+        change.remove(&record_key, Expectation::Revision(record.revision));
+        change.require(&records::used(name, &key), Expectation::Anything);
+        change.hide(&VersionId::new(name, record.value.version));
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The text that is the same for all spellings of this version.
+///
+/// # Errors
+/// 404 for a name or a version that cannot be.
+pub(crate) fn key_of(name: &str, version: &str) -> Result<String, Failure> {
+    let parsed = Version::parse(version).filter(|_| name::is_name(name));
+    parsed.map(|version| version.key()).ok_or_else(|| missing(name, version))
+}
+
+pub(crate) fn missing(name: &str, version: &str) -> Failure {
+    Failure::not_found(format!("There is no version {version} of {name} in this repository"))
+}

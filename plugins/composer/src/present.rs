@@ -1,0 +1,37 @@
+//! The packages that a version needs, for people.
+
+use crate::delete::{key_of, missing};
+use crate::records::{self, Fetched, PackageRecord};
+use crate::{Composer, members};
+use packhouse_sdk::{Context, Dependency, Failure, Present, Presentation, VersionId};
+use serde_json::{Map, Value};
+
+/// Members with links to packages, and what each is for.
+const GROUPS: [(&str, &str); 3] = [("require", ""), ("require-dev", "dev"), ("suggest", "suggest")];
+
+impl Present for Composer {
+    fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure> {
+        let (repository, key) = (cx.target()?, key_of(&id.name, &id.version)?);
+        let missing = || missing(&id.name, &id.version);
+        let dependencies = if repository.is_proxy() {
+            let record = repository.get_json::<Fetched>(&records::fetched(&id.name, &key))?;
+            let all = members::of_raw(&record.ok_or_else(missing)?.value.metadata);
+            dependencies(|member| members::object(&all, member))
+        } else {
+            let record = repository.get_json::<PackageRecord>(&records::version(&id.name, &key))?;
+            let all = record.ok_or_else(missing)?.value.members;
+            dependencies(|member| all.get(member).and_then(Value::as_object).cloned())
+        };
+        Ok(Presentation { dependencies, ..Presentation::default() })
+    }
+}
+
+fn dependencies(links: impl Fn(&str) -> Option<Map<String, Value>>) -> Vec<Dependency> {
+    let mut found = Vec::new();
+    for (member, group) in GROUPS {
+        found.extend(links(member).into_iter().flatten().map(|(name, requirement)| {
+            Dependency::new(name, requirement.as_str().unwrap_or_default(), group)
+        }));
+    }
+    found
+}

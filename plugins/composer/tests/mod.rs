@@ -1,0 +1,6 @@
+//! The protocol as clients speak it, natively over a host in memory.
+
+mod protocol;
+mod proxy;
+mod table;
+mod zip;
