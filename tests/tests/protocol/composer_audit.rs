@@ -1,15 +1,6 @@
 //! `composer audit`: the advisories that the operator imported beside an upstream's, by requests and with Composer itself.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
-#[path = "../../plugins/composer/tests/zip.rs"]
-mod zip;
+use crate::zip;
 
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::client_home::ClientHome;
