@@ -145,6 +145,7 @@ mod tests {
             copied_blobs: 0,
             copied_bytes: 0,
             sealing_key: SealingKey::None,
+            sealing_key_sha256: None,
             encrypted: false,
         };
         Found { id: id.to_owned(), state: State::Whole(Box::new(manifest)), files: Vec::new() }

@@ -12,6 +12,8 @@ use rustix::fs::{Mode, OFlags};
 
 /// Mode bits with which other accounts write.
 const WRITABLE: u32 = 0o022;
+/// Mode bits with which other accounts do anything.
+const OTHERS: u32 = 0o077;
 /// Mode of a folder that this process makes.
 const OWN: u32 = 0o700;
 const ROOT: u32 = 0;
@@ -26,17 +28,19 @@ pub(crate) struct TrustedFolder {
 }
 
 impl TrustedFolder {
-    /// Opens a folder of this process's own account, or of root; makes it where it is missing. A folder of this account that others
-    /// could write to is closed to them, and `empty` throws away what it holds. The error says why the folder is not trusted.
+    /// Opens a folder of this process's own account, or of root; makes it where it is missing. A folder of this account is
+    /// closed to others, and where they could write to it, `empty` throws away what it holds. The error says why the folder is not trusted.
     pub(crate) fn own(path: &Path, empty: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<TrustedFolder> {
         make(path)?;
         let folder = TrustedFolder::open(path, vec![ROOT, account()])?;
         let metadata = folder.directory.metadata()?;
-        if metadata.uid() == account() && metadata.mode() & WRITABLE != 0 {
+        if metadata.uid() == account() && metadata.mode() & OTHERS != 0 {
             folder.directory.set_permissions(Permissions::from_mode(OWN))?;
-            empty(&folder.path())?;
-            let path = path.display();
-            tracing::warn!(%path, "other accounts could write to the compiled code, so it was thrown away");
+            if metadata.mode() & WRITABLE != 0 {
+                empty(&folder.path())?;
+                let path = path.display();
+                tracing::warn!(%path, "other accounts could write to the compiled code, so it was thrown away");
+            }
         }
         folder.checked()
     }
