@@ -64,6 +64,9 @@ impl HostState {
             let found = storage.blob_for_publish(seen.repository, sha256).await?;
             return Ok(found.map(|blob| HeldBlob { blob, named: false }));
         }
+        if self.access == Access::Intent(Action::Publish) {
+            return Ok(storage.usable_blob(seen.repository, sha256).await?);
+        }
         if self.may_recall() {
             return Ok(storage.cached_held_blob(seen, sha256).await?);
         }
@@ -242,6 +245,7 @@ impl HostRepository for HostState {
             let _host_work = self.clock.begin_host_work();
             blob.sha256().await?
         };
+        self.note_sent(&blob);
         if self.access != Access::Aside {
             // Durable with the next commit, or before the answer is sent.
             self.kept.push((id, blob));
