@@ -17,12 +17,16 @@ pub struct HeldBlob {
     pub named: bool,
 }
 
-/// None in the place of a blob whose bytes are not there as they should be.
-async fn usable(found: Result<Option<HeldBlob>, StoreError>) -> Result<Option<HeldBlob>, StoreError> {
-    match found {
-        Ok(Some(held)) => Ok(held.blob.is_there().await?.then_some(held)),
-        Err(StoreError::Corrupt(_)) => Ok(None),
-        other => other,
+impl HeldBlob {
+    /// For a publish that relies on the bytes: none in the place of a blob whose bytes are missing
+    /// or known to be damaged, so that the client sends them again. `Unavailable` when storage does
+    /// not answer.
+    pub async fn usable(found: Result<Option<HeldBlob>, StoreError>) -> Result<Option<HeldBlob>, StoreError> {
+        match found {
+            Ok(Some(held)) => Ok(held.blob.is_there().await?.then_some(held)),
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            other => other,
+        }
     }
 }
 
@@ -42,14 +46,13 @@ impl Store {
 
     /// The same for a publish that leaves the bytes out where they are here already: what only a
     /// record holds is leased too, so that it outlives the record's removal until the publish names
-    /// it. None where the bytes are missing or known to be damaged: the client sends them again
-    /// then. `Unavailable` when database or storage failed.
+    /// it. Errors as [`blob`](Store::blob) has.
     pub async fn blob_for_publish(
         &self,
         repository: RepositoryId,
         sha256: Sha256,
     ) -> Result<Option<Blob>, StoreError> {
-        Ok(usable(self.look_for(repository, sha256, true).await).await?.map(|held| held.blob))
+        Ok(self.look_for(repository, sha256, true).await?.map(|held| held.blob))
     }
 
     async fn look_for(
@@ -80,16 +83,6 @@ impl Store {
             Some(_) => Err(error),
             None => Ok(None),
         }
-    }
-
-    /// As [`held_blob`](Store::held_blob) for a publish that relies on the bytes: none where they
-    /// are missing or known to be damaged, so that the client sends them again.
-    pub async fn usable_blob(
-        &self,
-        repository: RepositoryId,
-        sha256: Sha256,
-    ) -> Result<Option<HeldBlob>, StoreError> {
-        usable(self.look_for(repository, sha256, false).await).await
     }
 
     /// The same for a reader, whose answer may be kept: `named` says that a record names the blob, so that the repository holds it until
