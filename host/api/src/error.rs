@@ -107,6 +107,10 @@ impl From<StoreError> for ApiError {
             tracing::error!(%error, "the store is unavailable");
             return ApiError::from(&catalogue::DDB_UNAVAILABLE);
         }
+        if let StoreError::Corrupt(_) = &error {
+            tracing::error!(%error, "stored data is missing or damaged");
+            return ApiError::from(&catalogue::STORED_DATA_DAMAGED);
+        }
         ApiError::Internal(error.into())
     }
 }

@@ -80,8 +80,8 @@ static GENERAL: &[Key] = &[
         "blobs_idle_ms",
         "PACKHOUSE_BLOBS_IDLE_MS",
         Kind::Millis,
-        "10000",
-        "Time without a byte of what was asked of S3; a part that is written may take three times as long.",
+        "5000",
+        "Time without a byte of what was asked of S3; a part that is written may take twice as long.",
     ),
     key(
         "readiness_interval_ms",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use packhouse_runtime::{Action, Intent};
+use packhouse_runtime::{Action, Content, Intent};
 use packhouse_store::{Store, StoreError};
 
 use crate::cache_entry::CacheEntry;
@@ -47,6 +47,18 @@ impl Found {
         }
     }
 
+    /// Whether a read found the file that it holds missing or damaged: by now there may be another
+    /// in its place.
+    fn is_damaged(&self) -> bool {
+        match self {
+            Self::Whole(entry) => match &entry.response.content {
+                Content::Blob(blob) => blob.is_damaged(),
+                _ => false,
+            },
+            Self::Nothing | Self::Packed(_) => false,
+        }
+    }
+
     /// How long it is valid, and with which number of changes of advisories it was made.
     fn made(&self) -> Option<(&Validity, i64)> {
         match self {
@@ -84,7 +96,7 @@ impl<'a> CacheLookup<'a> {
         let advisories = request.app.advisories.number();
         let is_valid = match (&slot, found.made()) {
             (Some(slot), Some((validity, made_at))) => {
-                made_at == advisories && validity.holds(store, slot.rows, now)
+                made_at == advisories && !found.is_damaged() && validity.holds(store, slot.rows, now)
             }
             _ => false,
         };
@@ -120,8 +132,13 @@ impl<'a> CacheLookup<'a> {
         cache: &ResponseCache,
         store: &Store,
     ) -> Result<Option<Arc<CacheEntry>>, StoreError> {
+        let found = match store.small_blob(entry.small).await {
+            // The plugin's answer says what becomes of damaged bytes.
+            Err(StoreError::Corrupt(_)) => None,
+            found => found?,
+        };
         // None where it was removed since: then the plugin is asked.
-        let Some(bytes) = store.small_blob(entry.small).await? else { return Ok(None) };
+        let Some(bytes) = found else { return Ok(None) };
         let asked_again = entry.asked_again;
         let entry = Arc::new(entry.with(bytes));
         if let Some(slot) = self.slot.as_ref().filter(|_| asked_again) {

@@ -225,10 +225,9 @@ impl From<StoreError> for HttpError {
                 tracing::error!(%error, "the store cannot be reached");
                 Self::of(&catalogue::DDB_UNAVAILABLE)
             }
-            // Nothing is wrong with the request, and what is missing may be put back.
             StoreError::Corrupt(_) => {
-                tracing::error!(%error, "what is stored cannot be served");
-                Self::of(&catalogue::DDB_UNAVAILABLE)
+                tracing::error!(%error, "stored data is missing or damaged");
+                Self::of(&catalogue::STORED_DATA_DAMAGED)
             }
             StoreError::TooLarge { limit, .. } => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
             StoreError::NoRoom { .. } => {

@@ -34,6 +34,7 @@ use crate::strangers;
 use crate::trials::Shadows;
 use packhouse_app::App;
 use packhouse_wire::body::Body;
+use packhouse_wire::catalogue::{NOT_FOUND, STORED_DATA_DAMAGED};
 use packhouse_wire::incoming_body::IncomingBody;
 
 /// The repository host's state.
@@ -61,8 +62,26 @@ impl RepositoryHost {
         self.shadows.start(&self.app);
     }
 
-    /// Answers a request. A read that met what was deleted in the middle of it is answered once more, by what is there then.
+    /// Answers a request. A read that met what was deleted in the middle of it is answered once
+    /// more, by what is there then; so is one that found bytes missing or damaged, since a proxy
+    /// fetches those again and what is kept may be older than a repair. A HEAD of bytes that are
+    /// lost is answered as if they had never been here: then a client sends them again.
     pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut IncomingBody,
+        context: &mut RequestContext,
+    ) -> Result<Response<Body>, HttpError> {
+        let answered = self.answer_by_what_is_there(parts, body, context).await;
+        match answered {
+            Err(error) if parts.method == Method::HEAD && error.is_of(&STORED_DATA_DAMAGED) => {
+                Err(HttpError::of(&NOT_FOUND))
+            }
+            answered => answered,
+        }
+    }
+
+    async fn answer_by_what_is_there(
         &self,
         parts: &Parts,
         body: &mut IncomingBody,
@@ -71,6 +90,9 @@ impl RepositoryHost {
         let answered = self.answer_once(parts, body, context).await;
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
         match &answered {
+            Err(error) if reads && error.is_of(&STORED_DATA_DAMAGED) => {
+                Box::pin(self.answer_once(parts, body, context)).await
+            }
             Err(error) if reads && error.is_torn() => {
                 // Another server may have deleted it, whose notice is still on its way: what is remembered would tear it once more.
                 if let Some(repository) = context.repository {

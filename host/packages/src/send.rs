@@ -25,7 +25,8 @@ use packhouse_wire::conditional::{self, Validators};
 use packhouse_wire::content_coding::{Coding, accepted};
 use packhouse_wire::range::{self, Wanted};
 
-/// Sends a response to the request. 503 if the first bytes of a stored file cannot be read.
+/// Sends a response to the request. 503 if the storage of a file's first bytes cannot be reached,
+/// 500 if they are missing or damaged.
 pub(crate) async fn send(
     request: &RepositoryRequest<'_>,
     encodings: &Arc<Encodings>,

@@ -18,6 +18,7 @@ mod component_file;
 mod config;
 mod contract;
 mod description;
+mod durable;
 mod engine;
 mod error;
 mod exports;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packhouse_store::{Blob, Digest, RepositoryId, Sha256, Store};
+use packhouse_store::{Digest, Sha256, Store};
 use wasmtime::component::{Instance, InstancePre, Resource};
 
 use crate::answer::{self, Answer, Failure};
@@ -12,6 +12,7 @@ use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
 use crate::description::{Description, DescriptionLimits};
+use crate::durable::Handled;
 use crate::error::CallError;
 use crate::exports::FormatExports;
 use crate::instance::{CallName, KeptInstance, Runner};
@@ -60,9 +61,6 @@ pub(crate) struct Code {
 }
 
 pub(crate) type Guest = wasmtime::Store<HostState>;
-/// What `handle` answered, with what has yet to be made durable.
-type Handled = Result<(Answer, Vec<(RepositoryId, Blob)>), Failure>;
-
 /// The repositories that a call is handed.
 struct Handed {
     target: Option<RepositoryView>,
@@ -196,28 +194,18 @@ impl Plugin {
         let target = guest.data_mut().target(handed.target)?;
         let others = guest.data_mut().others(handed.others)?;
         let asked = (borrow(&request), target, others.as_slice());
-        match self.code.exports.handle(guest, instance, asked).await? {
+        let answered = match self.code.exports.handle(guest, instance, asked).await? {
             Ok(response) => {
                 let answer = answer::answer(guest.data_mut(), response)?;
-                Ok(Ok((answer, std::mem::take(&mut guest.data_mut().kept))))
+                Ok((answer, std::mem::take(&mut guest.data_mut().kept)))
             }
             Err(failure) => {
                 let failure = answer::failure(failure)?;
                 let torn = guest.data().blob_missing && failure.status >= 500;
-                Ok(Err(Failure { torn, ..failure }))
+                Err(Failure { torn, ..failure })
             }
-        }
-    }
-
-    async fn kept_durable(&self, handled: Handled) -> Result<Result<Answer, Failure>, CallError> {
-        match handled {
-            Ok((mut answer, kept)) => {
-                answer.committed |= !kept.is_empty();
-                self.make_durable(kept).await?;
-                Ok(Ok(answer))
-            }
-            Err(failure) => Ok(Err(failure)),
-        }
+        };
+        Ok(Handled { answered, sent: guest.data_mut().take_sent() })
     }
 
     /// Removes a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
@@ -426,20 +414,6 @@ impl Plugin {
             let (told, asked) = (places.len(), versions.len());
             Err(CallError::BadAnswer(format!("{told} places of {asked} versions")))
         }
-    }
-
-    /// What was kept and named by no commit of the call, held in its repository. The instance is gone by now, so that waiting for
-    /// the disk holds no place.
-    async fn make_durable(&self, mut kept: Vec<(RepositoryId, Blob)>) -> Result<(), CallError> {
-        while let Some((repository, _)) = kept.first() {
-            let repository = *repository;
-            let blobs: Vec<Blob> = kept
-                .extract_if(.., |(in_repository, _)| *in_repository == repository)
-                .map(|(_, blob)| blob)
-                .collect();
-            self.storage.keep(repository, &blobs).await?;
-        }
-        Ok(())
     }
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {

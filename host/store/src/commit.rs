@@ -1,5 +1,7 @@
 //! Committing: what a commit names is made durable, and handed to the writer.
 
+use std::sync::Arc;
+
 use crate::blobs::Blob;
 use crate::blobs::row::BlobRow;
 use crate::error::StoreError;
@@ -8,15 +10,16 @@ use crate::records::{Commit, Outcome};
 use crate::store::Store;
 use crate::writer::{Done, checked};
 
+/// How often stored bytes are examined for one commit, where other servers replace them meanwhile.
+const EXAMINATIONS: u32 = 8;
+
 impl Store {
     /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits or the repository is not there,
     /// `QuotaExceeded` when it publishes and would pass a quota, `Unavailable` when it is not known whether it is applied.
     pub async fn commit(&self, repository: RepositoryId, commit: Commit) -> Result<Outcome, StoreError> {
         let mut commit = checked(commit)?;
         let keeps = std::mem::take(&mut commit.keeps);
-        let rows = self.settle(&keeps).await?;
-        let done = self.inner.writer.submit(repository, Some(commit), rows).await?;
-        settled(self, &keeps, &done);
+        let done = self.write(repository, Some(commit), &keeps).await?;
         if let Some(Outcome::Applied(revision)) = done.outcome {
             self.inner.acknowledged.raise(repository, revision);
         }
@@ -32,10 +35,32 @@ impl Store {
         if blobs.is_empty() {
             return Ok(());
         }
-        let rows = self.settle(blobs).await?;
-        let done = self.inner.writer.submit(repository, None, rows).await?;
-        settled(self, blobs, &done);
-        Ok(())
+        self.write(repository, None, blobs).await.map(drop)
+    }
+
+    /// Hands a commit to the writer with the blobs that it keeps. Where the same bytes are stored
+    /// already, they are examined before, and replaced by those that came if they are missing or
+    /// damaged: so what is acknowledged can be read.
+    async fn write(
+        &self,
+        repository: RepositoryId,
+        commit: Option<Commit>,
+        blobs: &[Blob],
+    ) -> Result<Done, StoreError> {
+        let commit = commit.map(Arc::new);
+        let mut rows = self.settle(blobs).await?;
+        for _ in 0..EXAMINATIONS {
+            let done = self.inner.writer.submit(repository, commit.clone(), rows).await?;
+            if !done.unexamined {
+                for (blob, kept) in blobs.iter().zip(&done.rows) {
+                    blob.settled(self, *kept);
+                }
+                return Ok(done);
+            }
+            rows = self.settle(blobs).await?;
+            self.examine_stored(&mut rows).await?;
+        }
+        Err(StoreError::storage("other servers replace the same bytes again and again"))
     }
 
     async fn settle(&self, blobs: &[Blob]) -> Result<Vec<BlobRow>, StoreError> {
@@ -44,11 +69,5 @@ impl Store {
             rows.push(blob.settle(self).await?);
         }
         Ok(rows)
-    }
-}
-
-fn settled(store: &Store, blobs: &[Blob], done: &Done) {
-    for (blob, row) in blobs.iter().zip(&done.rows) {
-        blob.settled(store, *row);
     }
 }

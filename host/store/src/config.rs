@@ -19,7 +19,8 @@ pub struct StoreConfig {
     pub blobs: BlobsConfig,
     /// Which of them clients may fetch from S3 themselves; none where all pass through the server.
     pub redirects: Option<RedirectsConfig>,
-    /// How long S3 may go without a byte of what it was asked for; a part that is written may take three times as long.
+    /// How long S3 may go without a byte of what it was asked for; a part that is written may take
+    /// twice as long.
     pub blobs_idle: Duration,
     /// Blobs of at most this many bytes lie in the database.
     pub inline_max: u64,
@@ -52,8 +53,8 @@ impl Default for StagingLimits {
 }
 
 impl StoreConfig {
-    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 10 seconds for S3 without a
-    /// byte, 24 hours for all other times.
+    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline,
+    /// 5 seconds for S3 without a byte, 24 hours for all other times.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> StoreConfig {
         let data = data.into();
@@ -63,7 +64,7 @@ impl StoreConfig {
             blobs: BlobsConfig::Fs(data.clone()),
             data,
             redirects: None,
-            blobs_idle: Duration::from_secs(10),
+            blobs_idle: Duration::from_secs(5),
             inline_max: 32 * 1024,
             gc_grace: Duration::from_hours(24),
             gc_lease: Duration::from_hours(24),

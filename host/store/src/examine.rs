@@ -34,6 +34,8 @@ pub struct DatabaseFacts {
     pub problems: Vec<String>,
     /// The sealing key that the database was last served with, as `Sealer::id` names it.
     pub sealing_key: Option<String>,
+    /// Blobs that a read found missing or damaged and that nobody has sent again since.
+    pub damaged_blobs: u64,
 }
 
 /// The steps of the schema that this program knows.
@@ -77,6 +79,10 @@ fn facts_of(file: &Path) -> rusqlite::Result<DatabaseFacts> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let (taken, sealing_key) = connection.query_one(FACTS, [], read)?;
         (facts.schema, facts.sealing_key) = (steps(taken), sealing_key);
+        if facts.schema == known_schema() {
+            let count = connection.query_one(DAMAGED, [], |row| row.get::<_, i64>(0))?;
+            facts.damaged_blobs = count.unsigned_abs();
+        }
     }
     let small = std::fs::metadata(file).is_ok_and(|file| file.len() <= CHECKED);
     let check = if small { "PRAGMA quick_check(1)" } else { "SELECT 'ok'" };
@@ -91,6 +97,9 @@ fn facts_of(file: &Path) -> rusqlite::Result<DatabaseFacts> {
 
 const FACTS: &str =
     "SELECT COALESCE(MAX(step), 0), (SELECT value FROM meta WHERE name = 'sealing_key') FROM migrations";
+
+/// In the schema that this program knows.
+const DAMAGED: &str = "SELECT COUNT(*) FROM blobs WHERE damaged_at IS NOT NULL";
 
 async fn postgres(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
     // A pooler may give each statement another connection.
@@ -154,6 +163,10 @@ async fn postgres(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
         let row = ask(&mut connection, FACTS).await?;
         facts.schema = steps(row.try_get(0).map_err(read)?);
         facts.sealing_key = row.try_get(1).map_err(read)?;
+        if facts.schema == known_schema() {
+            let row = ask(&mut connection, DAMAGED).await?;
+            facts.damaged_blobs = row.try_get::<i64, _>(0).map_err(read)?.unsigned_abs();
+        }
     }
     connection.close().await.map_err(StoreError::database)?;
     // As the server itself would, that is with a cache of statements.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::blobs::hashing::Hasher;
+use crate::blobs::repair::note_damage;
 use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
 use crate::blobs::source::Source;
 use crate::db::values;
@@ -72,14 +73,21 @@ impl Store {
             for row in &rows {
                 let mut columns = row.columns();
                 let (id, sha256) = (columns.int("id")?, Sha256(columns.hash("sha256")?));
-                let condition = match read_row(row) {
-                    Ok(row) => self.examine(&row, &mut pace).await?,
-                    Err(StoreError::Corrupt(_)) => Condition::Damaged,
+                let (condition, key) = match read_row(row) {
+                    Ok(row) => {
+                        let condition = self.examine(&row, &mut pace).await?;
+                        if condition == Condition::Sound && row.damaged {
+                            self.forget_damage(&row).await?;
+                        }
+                        (condition, row.key().to_owned())
+                    }
+                    Err(StoreError::Corrupt(_)) => (Condition::Damaged, String::new()),
                     Err(error) => return Err(error),
                 };
                 report.blobs += 1;
-                if condition != Condition::Sound && self.is_there(id).await? {
+                if condition != Condition::Sound && self.has_bytes(id, &key).await? {
                     tracing::error!(blob = id, %sha256, "a stored blob is damaged or missing");
+                    note_damage(&self.inner.db, id, &key).await;
                     let (missing, records) = (condition == Condition::Missing, self.naming(id).await?);
                     let damaged = Damaged { sha256, missing, records };
                     self.tell_of_damage(&damaged).await?;
@@ -156,9 +164,11 @@ impl Store {
         Ok(())
     }
 
-    /// Whether it is still a blob: a collection may have removed it while it was read.
-    async fn is_there(&self, id: i64) -> Result<bool, StoreError> {
-        Ok(self.inner.db.fetch_one("SELECT id FROM blobs WHERE id = $1", values![id]).await?.is_some())
+    /// Whether it is still a blob with these bytes: a collection may have removed it while it was
+    /// read, or a publish replaced them.
+    async fn has_bytes(&self, id: i64, key: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT id FROM blobs WHERE id = $1 AND COALESCE(place, '') = $2";
+        Ok(self.inner.db.fetch_one(sql, values![id, key]).await?.is_some())
     }
 
     async fn naming(&self, id: i64) -> Result<Vec<(RepositoryId, String)>, StoreError> {

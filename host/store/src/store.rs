@@ -1,8 +1,8 @@
 //! The store: its parts, opened and closed together.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Notify;
@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
     /// By organization when its blobs were counted last, and what they take up.
     pub(crate) stored_bytes: tokio::sync::Mutex<HashMap<OrganizationId, (Instant, u64)>>,
+    /// Rows whose bytes were read and found damaged, and when.
+    pub(crate) damaged_lately: Mutex<HashMap<i64, Instant>>,
     /// Turns of undos.
     pub(crate) undos: tokio::sync::Semaphore,
     /// A repository was deleted, and waits for what it held to be removed.
@@ -128,6 +130,7 @@ impl Store {
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
             stored_bytes: tokio::sync::Mutex::default(),
+            damaged_lately: Mutex::default(),
             undos: tokio::sync::Semaphore::new(UNDOS),
             deleted: Notify::new(),
             attested,
@@ -219,6 +222,11 @@ impl Store {
     #[must_use]
     pub fn has_lease(&self) -> bool {
         self.inner.leases.as_ref().is_some_and(Leases::are_held)
+    }
+
+    /// Rows whose bytes were read and found damaged, and when.
+    pub(crate) fn damaged_lately(&self) -> MutexGuard<'_, HashMap<i64, Instant>> {
+        self.inner.damaged_lately.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`Gates::execute`].

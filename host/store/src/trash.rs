@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use bytes::Bytes;
 
 use crate::accounts::AuditEvent;
+use crate::blobs::row::BLOB_COLUMNS;
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{Row, Value, signed, values};
 use crate::digest::Sha256;
@@ -24,6 +25,8 @@ const TRIES: u32 = 8;
 /// Records of an undo that go in one commit, and their bytes at most; one may be of 1 MiB.
 const PIECE: i64 = 2000;
 const PIECE_BYTES: usize = 8 << 20;
+/// Blobs whose bytes are looked for after one statement.
+const BLOBS_AT_ONCE: i64 = 100;
 /// Entries that go for good in one transaction.
 const GONE_AT_ONCE: i64 = 20;
 
@@ -215,9 +218,11 @@ impl Store {
         row.as_ref().map(entry).transpose()
     }
 
-    /// Brings back what was deleted, every record as it was. A record that several versions share and that was changed since stays as it
-    /// is now. `QuotaExceeded` where there is no room for it, `Unavailable` when it is not known whether it is back, or others changed the
-    /// same records each time.
+    /// Brings back what was deleted, every record as it was. A record that several versions share
+    /// and that was changed since stays as it is now. `QuotaExceeded` where there is no room for
+    /// it, `Corrupt` where bytes of it are missing or known to be damaged: once they are sent
+    /// again, to whichever repository, it can be brought back. `Unavailable` when it is not known
+    /// whether it is back, or others changed the same records each time.
     pub async fn restore_trash(
         &self,
         repository: RepositoryId,
@@ -238,11 +243,36 @@ impl Store {
                     return Ok(Restored::Exists);
                 }
             }
+            self.check_trashed_bytes(repository, entry).await?;
             if self.put_back(repository, entry, versions, audit).await? {
                 return Ok(Restored::Done);
             }
         }
         Err(StoreError::database("others changed what is to be brought back, again and again"))
+    }
+
+    /// Looks whether the bytes of an entry are there. `Corrupt` where some are missing or known to
+    /// be damaged.
+    async fn check_trashed_bytes(&self, repository: RepositoryId, entry: TrashId) -> Result<(), StoreError> {
+        let sql = format!(
+            "SELECT {BLOB_COLUMNS} FROM trash_blobs t JOIN blobs b ON b.id = t.blob \
+             WHERE t.entry = $1 AND b.id > $2 ORDER BY b.id LIMIT $3"
+        );
+        let mut last = i64::MIN;
+        loop {
+            let rows = self.inner.db.fetch(sql.clone(), values![entry.0, last, BLOBS_AT_ONCE]).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            for row in &rows {
+                let row = self.read_row(row).await?;
+                last = row.id;
+                let sha256 = row.sha256;
+                if !self.open_blob(row, repository).await?.is_there().await? {
+                    return Err(StoreError::Corrupt(format!("the blob {sha256} of an entry of the trash")));
+                }
+            }
+        }
     }
 
     /// Removes entries whose time is over, and those of deletions that came to nothing; how many. Their blobs are left to the

@@ -202,6 +202,7 @@ catalogue! {
     MAINTENANCE = "maintenance" 503 Error Both "The server is being worked on and serves nothing at present.";
     SERVER_STARTING = "server_starting" 503 Error Both "The server is starting: its plugins are not ready yet, and those that are new are being compiled; try again.";
     SERVER_STOPPING = "server_stopping" 503 Error Api "The server is about to stop; another one has to answer.";
+    STORED_DATA_DAMAGED = "stored_data_damaged" 500 Error Both "The stored data is missing or damaged, so it cannot be served. Publishing the same file again repairs it; `packhouse scrub` tells the operator what else is affected.";
     INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
 }
 

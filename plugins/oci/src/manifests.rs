@@ -21,13 +21,18 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
         if repository.is_proxy() {
             proxy::manifest(cx, repository, &image, &reference)
         } else {
-            stored(repository, &image, &reference)
+            stored(repository, request, &image, &reference)
         }
     };
     cx.first(ask)?.ok_or_else(failure::unknown_manifest)
 }
 
-fn stored(repository: &Repository, image: &str, reference: &Reference) -> Result<Option<Response>, Failure> {
+fn stored(
+    repository: &Repository,
+    request: &Request,
+    image: &str,
+    reference: &Reference,
+) -> Result<Option<Response>, Failure> {
     let digest = match reference {
         Reference::Digest(digest) => digest.clone(),
         Reference::Tag(tag) => match repository.get_json::<TagRecord>(&records::tag(image, tag))? {
@@ -38,7 +43,12 @@ fn stored(repository: &Repository, image: &str, reference: &Reference) -> Result
     let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, &digest))? else {
         return Ok(None);
     };
-    let blob = repository.recorded_blob(&digest)?;
+    let blob = match repository.blob(&digest)? {
+        Some(blob) => blob,
+        // A push that asks for it sends it again.
+        None if request.method == "HEAD" => return Ok(None),
+        None => repository.recorded_blob(&digest)?,
+    };
     let answer = Response::blob(blob).content_type(entry.value.media_type);
     Ok(Some(answer::manifest(answer, &digest, reference)))
 }

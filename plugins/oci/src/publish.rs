@@ -100,6 +100,7 @@ struct Pushed<'a> {
 impl Pushed<'_> {
     /// Stores it under these tags; the manifests that they were of before.
     fn store(&self, body: &Blob, tags: &[String]) -> Result<Vec<Digest>, Failure> {
+        self.refuse_lost()?;
         let own = self.repository.keep(body)?;
         let mut blobs = vec![own];
         blobs.extend(self.manifest.blobs.iter().chain(&self.manifest.children).cloned());
@@ -126,6 +127,18 @@ impl Pushed<'_> {
             Ok(left_behind)
         })?;
         Ok(stored.value)
+    }
+
+    /// Refuses a manifest that names bytes which are held here and can no longer be read: a client
+    /// that is told so sends them again.
+    fn refuse_lost(&self) -> Result<(), Failure> {
+        let mut lost = Vec::new();
+        for digest in self.manifest.blobs.iter().chain(&self.manifest.children) {
+            if self.repository.blob(digest)?.is_none() {
+                lost.push(digest.clone());
+            }
+        }
+        if lost.is_empty() { Ok(()) } else { Err(self.missing(&lost)?) }
     }
 
     fn put_manifest(&self, change: &mut Transaction, size: u64, blobs: &[Digest]) -> Result<(), Failure> {

@@ -14,7 +14,10 @@ const ALWAYS: [(u16, &str); 6] = [
     (408, "`request_timeout`: the declared body did not arrive"),
     (413, "`request_body_too_large`: too many bytes, or too many JSON tokens"),
     (415, "`unsupported_media_type`: there is a body, and it is not declared as JSON"),
-    (500, "`internal_error`: something failed here"),
+    (
+        500,
+        "`internal_error`: something failed here; `stored_data_damaged`: stored data is missing or damaged",
+    ),
     (503, "The database cannot be reached, or the server takes no changes or is being worked on"),
 ];
 

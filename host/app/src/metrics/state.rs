@@ -28,6 +28,7 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
     metrics::gauge!("packhouse_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     for name in [
         "packhouse_blobs_corrupt_total",
+        "packhouse_blobs_repaired_total",
         "packhouse_blobs_collected_total",
         "packhouse_password_hashes_total",
         "packhouse_password_checks_refused_total",
@@ -119,7 +120,11 @@ fn describe() {
     describe_gauge!("packhouse_gc_running", "1 while garbage is collected");
     describe_counter!(RUNS, "Collections of garbage by outcome");
     describe_histogram!("packhouse_gc_seconds", Unit::Seconds, "Time that a collection took");
-    describe_counter!("packhouse_blobs_corrupt_total", "Blobs that were found damaged or missing");
+    describe_counter!("packhouse_blobs_corrupt_total", "Reads that found a blob damaged or missing");
+    describe_counter!(
+        "packhouse_blobs_repaired_total",
+        "Damaged or missing blobs whose bytes were sent again"
+    );
     describe_counter!("packhouse_webhook_tries_total", "Tries to tell a webhook of an event, by outcome");
     describe_counter!("packhouse_blobs_collected_total", "Blobs that were collected");
     describe_counter!("packhouse_plugin_failures_total", "Requests that a plugin failed, by kind");

@@ -101,11 +101,16 @@ impl HostBlob for HostState {
         let algorithm: Algorithm = algorithm.parse()?;
         let blob = self.whole(&blob).await?;
         if let Some(known) = blob.known(algorithm) {
+            self.note_sent(&blob);
             return Ok(known.to_string());
         }
         self.turn = None;
-        let _host_work = self.clock.begin_host_work();
-        Ok(blob.digest(algorithm).await?.to_string())
+        let digest = {
+            let _host_work = self.clock.begin_host_work();
+            blob.digest(algorithm).await?
+        };
+        self.note_sent(&blob);
+        Ok(digest.to_string())
     }
 
     async fn read(

@@ -60,14 +60,22 @@ impl HostState {
 impl HostState {
     async fn find_blob(&mut self, seen: Seen, sha256: Sha256) -> Result<Option<HeldBlob>, HostError> {
         let storage = self.storage()?;
-        if self.for_publish {
-            let found = storage.blob_for_publish(seen.repository, sha256).await?;
-            return Ok(found.map(|blob| HeldBlob { blob, named: false }));
-        }
-        if self.may_recall() {
-            return Ok(storage.cached_held_blob(seen, sha256).await?);
-        }
-        Ok(storage.held_blob(seen.repository, sha256).await?)
+        let found = if self.for_publish {
+            let found = storage.blob_for_publish(seen.repository, sha256).await;
+            found.map(|found| found.map(|blob| HeldBlob { blob, named: false }))
+        } else if self.may_recall() {
+            storage.cached_held_blob(seen, sha256).await
+        } else {
+            storage.held_blob(seen.repository, sha256).await
+        };
+        if self.relies_on_blobs() { Ok(HeldBlob::usable(found).await?) } else { Ok(found?) }
+    }
+
+    /// Whether a publish leaves out the bytes that are found here: it names them, or its client
+    /// asks for them without reading them.
+    fn relies_on_blobs(&self) -> bool {
+        let asks = self.for_publish && self.head.method == "HEAD";
+        asks || self.access == Access::Intent(Action::Publish)
     }
 
     async fn list(
@@ -242,6 +250,7 @@ impl HostRepository for HostState {
             let _host_work = self.clock.begin_host_work();
             blob.sha256().await?
         };
+        self.note_sent(&blob);
         if self.access != Access::Aside {
             // Durable with the next commit, or before the answer is sent.
             self.kept.push((id, blob));

@@ -10,9 +10,10 @@ pub(crate) mod records;
 pub(crate) mod transaction;
 pub(crate) mod upstream;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use packhouse_store::{AuditEvent, Blob, RepositoryId, Store, TrashId};
+use packhouse_store::{Algorithm, AuditEvent, Blob, RepositoryId, Store, TrashId};
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -40,6 +41,9 @@ pub(crate) use phase::Phase;
 pub(crate) use records::Access;
 use records::RepositoryRep;
 use upstream::UsedReplies;
+
+/// Blobs of a publish that are remembered, for the case that it stores nothing.
+const MOST_SENT: usize = 100;
 
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
@@ -71,6 +75,8 @@ pub(crate) struct HostState {
     pub(crate) published_at: Option<u64>,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
+    /// Bytes that came with a publish and whose SHA-256 the guest knows.
+    pub(crate) sent: Vec<Blob>,
     /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
     pub(crate) uncacheable: bool,
     /// Whether a blob was asked for that is not there.
@@ -138,6 +144,7 @@ impl HostState {
             tags: Vec::new(),
             trash: call.trash,
             kept: Vec::new(),
+            sent: Vec::new(),
             uncacheable: false,
             blob_missing: false,
             looked: Looked::default(),
@@ -214,6 +221,24 @@ impl HostState {
 
     fn table_error(&self, error: &ResourceTableError) -> CallError {
         table_error(error, self.limits.handles)
+    }
+
+    /// Remembers bytes that a publish brought, as the guest was told their SHA-256: those of which
+    /// it keeps none may be what replaces stored bytes that were lost.
+    pub(crate) fn note_sent(&mut self, blob: &Blob) {
+        let came = self.access == Access::Intent(Action::Publish) && blob.origin().is_none();
+        if came && self.sent.len() < MOST_SENT && blob.known(Algorithm::Sha256).is_some() {
+            self.sent.push(blob.clone());
+        }
+    }
+
+    /// Bytes that came with a publish which stored nothing, each once, and the repository that they
+    /// were sent to.
+    pub(crate) fn take_sent(&mut self) -> Option<(RepositoryId, Vec<Blob>)> {
+        let mut seen = HashSet::new();
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.retain(|blob| blob.known(Algorithm::Sha256).is_some_and(|digest| seen.insert(digest.bytes)));
+        self.repository.filter(|_| !self.committed && !sent.is_empty()).map(|id| (id, sent))
     }
 
     /// The store, cheap to clone.

@@ -38,8 +38,9 @@ const INDEX: &str = "search_grams";
 /// The table that is not filled like the others.
 pub(super) const BLOBS: &str = "blobs";
 
-/// Columns of `blobs` that say where the bytes lie, and since when nobody wants them.
-const OF_PLACE: [&str; 3] = ["place", "data", "marked_at"];
+/// Columns of `blobs` that say where the bytes lie, in what state they are, and since when nobody
+/// wants them.
+const OF_PLACE: [&str; 4] = ["place", "data", "marked_at", "damaged_at"];
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]

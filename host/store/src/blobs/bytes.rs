@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fs::FileVersion;
+use super::repair::note_damage;
 use super::row::{BlobRow, write_digests};
 use super::source::Source;
 use crate::db::{Database, values};
@@ -22,6 +24,8 @@ pub(crate) struct BlobBytes {
     pub(crate) origin: Option<RepositoryId>,
     pub(super) known: Mutex<Known>,
     pub(crate) settled: tokio::sync::Mutex<Settled>,
+    /// A read found the bytes missing or damaged.
+    pub(super) damaged: AtomicBool,
     /// The row that was read, of a stored blob.
     pub(crate) stored: Option<StoredRow>,
 }
@@ -64,6 +68,8 @@ pub(crate) struct Settled {
 pub(crate) struct StoredRow {
     pub(crate) database: Database,
     pub(crate) id: i64,
+    /// The key of the bytes; empty where they lie in the row.
+    pub(crate) key: String,
 }
 
 impl BlobBytes {
@@ -95,14 +101,36 @@ impl BlobBytes {
         self.facts().checked = Some(Checked { at: now, version });
     }
 
-    /// Counts and logs that the bytes are damaged.
-    pub(crate) fn corrupt(&self, how: &str) -> StoreError {
+    /// Whether a read found the bytes missing or damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the bytes are missing or damaged.
+    pub(crate) async fn note(&self) {
+        self.damaged.store(true, Ordering::Relaxed);
+        match &self.stored {
+            Some(StoredRow { database, id, key }) => note_damage(database, *id, key).await,
+            None => metrics::counter!("packhouse_blobs_corrupt_total").increment(1),
+        }
+    }
+
+    /// What a read came to; damage that it found is noted.
+    pub(super) async fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Corrupt(_)) = &read {
+            self.note().await;
+        }
+        read
+    }
+
+    /// The error of damaged bytes, once it is noted and logged.
+    pub(crate) async fn corrupt(&self, how: &str) -> StoreError {
+        self.note().await;
         let name = match (self.known(Algorithm::Sha256), &self.stored) {
             (Some(digest), Some(row)) => format!("{} ({digest})", row.id),
             (Some(digest), None) => digest.to_string(),
             _ => "of an unknown digest".to_owned(),
         };
-        metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
         tracing::error!(blob = name, "a blob {how}");
         StoreError::Corrupt(format!("blob {name} {how}"))
     }
@@ -116,7 +144,7 @@ impl BlobBytes {
 
     /// Remembers in the row what was computed. It can be computed again, so a failure is only logged.
     pub(super) async fn remember_digests(&self) {
-        let Some(StoredRow { database, id }) = &self.stored else { return };
+        let Some(StoredRow { database, id, .. }) = &self.stored else { return };
         let digests = write_digests(&self.other_digests());
         let update = "UPDATE blobs SET digests = $2 WHERE id = $1";
         if let Err(error) = database.execute(update, values![*id, digests]).await {

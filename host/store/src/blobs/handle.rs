@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -51,12 +52,18 @@ impl Blob {
             origin,
             known: Mutex::new(known),
             settled,
+            damaged: AtomicBool::new(false),
             stored: None,
         }))
     }
 
     /// A blob that a row names.
-    pub(crate) fn stored(database: &Database, source: Source, row: BlobRow, origin: RepositoryId) -> Blob {
+    pub(crate) fn stored(
+        database: &Database,
+        source: Source,
+        row: BlobRow,
+        origin: Option<RepositoryId>,
+    ) -> Blob {
         let digests = row
             .digests
             .iter()
@@ -64,11 +71,12 @@ impl Blob {
             .map(|d| (d.algorithm, d.bytes.clone()))
             .collect();
         let known = Known::new(Some(row.check.cast_unsigned()), digests);
-        let stored = Some(StoredRow { database: database.clone(), id: row.id });
-        let size = row.size;
+        let key = row.key().to_owned();
+        let stored = Some(StoredRow { database: database.clone(), id: row.id, key });
+        let (size, damaged) = (row.size, AtomicBool::new(false));
         let settled = tokio::sync::Mutex::new(Settled { row: Some(row), copy: None });
-        let (origin, known) = (Some(origin), Mutex::new(known));
-        Blob(Arc::new(BlobBytes { source, start: 0, size, origin, known, settled, stored }))
+        let known = Mutex::new(known);
+        Blob(Arc::new(BlobBytes { source, start: 0, size, origin, known, settled, damaged, stored }))
     }
 
     /// How many bytes.
@@ -151,9 +159,10 @@ impl Blob {
     pub async fn read_at(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
         let start = offset.min(self.size());
         let end = start.saturating_add(length.into()).min(self.size());
-        let bytes = self.0.source.read(self.0.start + start..self.0.start + end).await?;
+        let read = self.0.source.read(self.0.start + start..self.0.start + end).await;
+        let bytes = self.0.noted(read).await?;
         if bytes.len() as u64 != end - start {
-            return Err(self.0.corrupt("is cut short"));
+            return Err(self.0.corrupt("is cut short").await);
         }
         Ok(bytes)
     }
@@ -195,8 +204,9 @@ impl Blob {
         }
         let (source, start) = (self.0.source.clone(), self.0.start + offset);
         let (known, settled) = (Mutex::default(), tokio::sync::Mutex::default());
-        let origin = self.0.origin;
-        Ok(Blob(Arc::new(BlobBytes { source, start, size: length, origin, known, settled, stored: None })))
+        let (origin, size, damaged) = (self.0.origin, length, AtomicBool::new(false));
+        let stored = None;
+        Ok(Blob(Arc::new(BlobBytes { source, start, size, origin, known, settled, damaged, stored })))
     }
 
     /// The bytes of a range (cut off at the blob's end), in chunks of 256 KiB. When it is the whole blob they are checked, and

@@ -1,8 +1,7 @@
 //! What a repository holds: blobs that its records name, and blobs leased to it.
 
 use super::handle::Blob;
-use super::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
-use super::source::Source;
+use super::row::{BLOB_COLUMNS, BlobRow};
 use crate::db::{is_retryable, values};
 use crate::digest::Sha256;
 use crate::error::StoreError;
@@ -16,6 +15,19 @@ pub struct HeldBlob {
     pub blob: Blob,
     /// Whether a record of the repository names it.
     pub named: bool,
+}
+
+impl HeldBlob {
+    /// For a publish that relies on the bytes: none in the place of a blob whose bytes are missing
+    /// or known to be damaged, so that the client sends them again. `Unavailable` when storage does
+    /// not answer.
+    pub async fn usable(found: Result<Option<HeldBlob>, StoreError>) -> Result<Option<HeldBlob>, StoreError> {
+        match found {
+            Ok(Some(held)) => Ok(held.blob.is_there().await?.then_some(held)),
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            other => other,
+        }
+    }
 }
 
 /// A blob's row, until when it is leased, if it is, and whether a record names it.
@@ -32,8 +44,9 @@ impl Store {
         Ok(self.look_for(repository, sha256, false).await?.map(|held| held.blob))
     }
 
-    /// The same for a publish that leaves the bytes out where they are here already: what only a record holds is leased too, so
-    /// that it outlives the record's removal until the publish names it. Errors as [`blob`](Store::blob) has.
+    /// The same for a publish that leaves the bytes out where they are here already: what only a
+    /// record holds is leased too, so that it outlives the record's removal until the publish names
+    /// it. Errors as [`blob`](Store::blob) has.
     pub async fn blob_for_publish(
         &self,
         repository: RepositoryId,
@@ -56,20 +69,19 @@ impl Store {
         if until.map_or(for_publish, |until| until < due) && !self.lease(repository, row.id).await? {
             return Ok(None);
         }
-        let source = match &row.place {
-            Place::Inline(bytes) => Ok(Source::Bytes(bytes.clone())),
-            Place::Stored(key) => Source::open(&self.inner.storage, key, row.size).await,
+        let key = row.key().to_owned();
+        let error = match self.open_blob(row, repository).await {
+            Ok(blob) => return Ok(Some(HeldBlob { blob, named })),
+            Err(error) => error,
         };
-        match source {
-            Ok(source) => {
-                let blob = Blob::stored(&self.inner.db, source, row, repository);
+        // It may have been removed just now, or replaced.
+        match self.held_row(repository, sha256).await? {
+            Some(Held { row, named, .. }) if row.key() != key => {
+                let blob = self.open_blob(row, repository).await?;
                 Ok(Some(HeldBlob { blob, named }))
             }
-            // It may have been removed just now.
-            Err(error) => match self.held_row(repository, sha256).await? {
-                Some(_) => Err(error),
-                None => Ok(None),
-            },
+            Some(_) => Err(error),
+            None => Ok(None),
         }
     }
 
@@ -98,7 +110,7 @@ impl Store {
         };
         let mut columns = row.columns();
         let (until, named) = (columns.opt_int("until")?, columns.bool("named")?);
-        Ok(Some(Held { row: read_row(&row)?, until, named }))
+        Ok(Some(Held { row: self.read_row(&row).await?, until, named }))
     }
 
     /// Leases a blob, or does so for longer; false when it was collected just now.

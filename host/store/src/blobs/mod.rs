@@ -12,6 +12,7 @@ pub(crate) mod held;
 pub(crate) mod objects;
 pub(crate) mod orphans;
 mod presigned;
+pub(crate) mod repair;
 pub(crate) mod row;
 mod s3_meters;
 mod settle;

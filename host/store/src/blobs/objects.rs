@@ -30,10 +30,8 @@ use crate::error::StoreError;
 pub(crate) const PART: usize = 5 * 1024 * 1024;
 /// The most parts of an object.
 pub(crate) const PARTS: usize = 10_000;
-/// A write may take as many times as long as a read may go without a byte: how much of a part has gone out is not seen.
-const WRITE_FACTOR: u32 = 3;
-/// Putting the parts of a large object together takes S3 longer than to take one of them.
-const COMPLETE_FACTOR: u32 = 6;
+/// Putting so many parts together may take S3 once more the time for an answer.
+const PARTS_PUT_TOGETHER: usize = 100;
 /// How often a request is tried again that a bucket failed, or that its connection broke off under.
 const RETRIES: usize = 3;
 /// Time for a connection.
@@ -85,9 +83,10 @@ impl Objects {
     }
 
     /// The bucket, or the part of one, of
-    /// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address does not say
-    /// comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write after three
-    /// times as long. `Invalid` names what is wrong, without the values.
+    /// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`.
+    /// What the address does not say comes from the environment (`AWS_…`). A read fails after
+    /// `idle` without an answer or a byte of it, and so does a request without content; a write of
+    /// a whole part after twice as long. `Invalid` names what is wrong, without the values.
     pub(crate) fn s3(
         address: &str,
         idle: Duration,
@@ -121,8 +120,8 @@ impl Objects {
     /// Writes a whole object under a key that is not taken.
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        let path = self.path(key);
-        match within(self.to_write(), self.bucket.put_opts(&path, bytes.into(), options)).await {
+        let (path, limit) = (self.path(key), self.to_write(bytes.len()));
+        match within(limit, self.bucket.put_opts(&path, bytes.into(), options)).await {
             // The key is random, so what is there is this very object, put by a try whose answer was lost.
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -185,30 +184,32 @@ impl Objects {
     /// Begins an object of many parts.
     pub(crate) async fn begin(&self, key: &str) -> Result<Multipart> {
         let path = self.path(key);
-        let id = within(self.to_write(), self.bucket.create_multipart(&path)).await?;
+        let id = within(self.idle, self.bucket.create_multipart(&path)).await?;
         Ok(Multipart { key: key.to_owned(), id })
     }
 
     /// Adds part `number`, counted from 0; what stands for it at the end.
     pub(crate) async fn put_part(&self, to: &Multipart, number: usize, pieces: Vec<Bytes>) -> Result<String> {
         let payload: PutPayload = pieces.into_iter().collect();
+        let limit = self.to_write(payload.content_length());
         let path = self.path(&to.key);
         let put = self.bucket.put_part(&path, &to.id, number, payload);
-        Ok(within(self.to_write(), put).await?.content_id)
+        Ok(within(limit, put).await?.content_id)
     }
 
     /// Makes the object of its parts.
     pub(crate) async fn complete(&self, to: &Multipart, parts: &[String]) -> Result<()> {
+        let times = u32::try_from(2 + parts.len() / PARTS_PUT_TOGETHER).unwrap_or(u32::MAX);
         let parts = parts.iter().map(|id| PartId { content_id: id.clone() }).collect();
         let path = self.path(&to.key);
-        within(self.idle * COMPLETE_FACTOR, self.bucket.complete_multipart(&path, &to.id, parts)).await?;
+        within(self.idle.saturating_mul(times), self.bucket.complete_multipart(&path, &to.id, parts)).await?;
         Ok(())
     }
 
     /// Forgets an upload's parts. That there are none is no fault: a handle's end and the collection may both come to it.
     pub(crate) async fn abort(&self, to: &Multipart) -> Result<()> {
         let path = self.path(&to.key);
-        match found(within(self.to_write(), self.bucket.abort_multipart(&path, &to.id)).await) {
+        match found(within(self.idle, self.bucket.abort_multipart(&path, &to.id)).await) {
             // Memory has no other refusal of this call than that it knows of no such upload.
             Err(Error::Generic { store: "InMemory", .. }) => Ok(()),
             other => other,
@@ -218,7 +219,7 @@ impl Objects {
     /// Removes an object. One that is not there is no fault.
     pub(crate) async fn remove(&self, key: &str) -> Result<()> {
         let path = self.path(key);
-        found(within(self.to_write(), self.bucket.delete(&path)).await)
+        found(within(self.idle, self.bucket.delete(&path)).await)
     }
 
     /// The bytes of a range, as they come. Each piece is waited for no longer than the time without a byte.
@@ -256,8 +257,11 @@ impl Objects {
         }
     }
 
-    fn to_write(&self) -> Duration {
-        self.idle * WRITE_FACTOR
+    /// The time for a write of so many bytes: how much of them has gone out is not seen, so a whole
+    /// part gets twice the time for an answer.
+    fn to_write(&self, bytes: usize) -> Duration {
+        let parts = u32::try_from(bytes.div_ceil(PART)).unwrap_or(u32::MAX);
+        self.idle.saturating_mul(parts.saturating_add(1))
     }
 
     fn path(&self, key: &str) -> Path {

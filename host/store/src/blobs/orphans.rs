@@ -10,6 +10,9 @@ use crate::error::StoreError;
 
 /// How long an object may take from its beginning, or from its settling, to the row that names it.
 const WINDOW: Duration = Duration::from_hours(24);
+/// For how long bytes stay that were replaced, in ms: whoever looked them up before may still read
+/// them.
+pub(crate) const READ_FOR_MS: i64 = 60 * 60 * 1000;
 /// Puts off an orphan's end, unless its removal has begun.
 pub(crate) const RENEW: &str = "UPDATE strays SET due = $2 WHERE place = $1 AND due > 0";
 /// How many are removed in one go.

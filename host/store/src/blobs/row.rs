@@ -27,6 +27,32 @@ pub(crate) struct BlobRow {
     pub(crate) fresh: bool,
     /// Digests besides SHA-256 that are known.
     pub(crate) digests: Vec<Digest>,
+    /// Whether a read found the stored bytes missing or damaged, and nobody has sent them again
+    /// since.
+    pub(crate) damaged: bool,
+    /// Of a fresh one: the row that has its SHA-256 already, as it was when its bytes were
+    /// examined.
+    pub(crate) examined: Option<Examined>,
+}
+
+/// A row whose bytes were examined because the same bytes were sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Examined {
+    pub(crate) id: i64,
+    /// The key of its bytes then; none where they lay in the row.
+    pub(crate) place: Option<String>,
+    pub(crate) condition: Condition,
+}
+
+/// The condition of bytes that were sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// They were read and are what was stored.
+    Sound,
+    /// They are missing, or are not what was stored.
+    Damaged,
+    /// They are there, and are too many to be read: whoever sent them has the same bytes.
+    Unread,
 }
 
 /// Where a blob's bytes are.
@@ -39,7 +65,8 @@ pub(crate) enum Place {
 }
 
 /// The columns of `blobs` as `b` that [`read_row`] reads.
-pub(crate) const BLOB_COLUMNS: &str = "b.id, b.sha256, b.size, b.checked, b.place, b.data, b.digests";
+pub(crate) const BLOB_COLUMNS: &str =
+    "b.id, b.sha256, b.size, b.checked, b.place, b.data, b.digests, b.damaged_at";
 
 /// A blob from a row with [`BLOB_COLUMNS`]. `Corrupt` when it makes no sense, or when bytes in the row are not what was stored.
 pub(crate) fn read_row(row: &Row) -> Result<BlobRow, StoreError> {
@@ -47,12 +74,23 @@ pub(crate) fn read_row(row: &Row) -> Result<BlobRow, StoreError> {
     let (id, sha256, size) = (columns.int("id")?, Sha256(columns.hash("sha256")?), columns.unsigned("size")?);
     let (check, key, data) = (columns.int("checked")?, columns.opt_text("place")?, columns.opt_vec("data")?);
     let digests = read_digests(&columns.text("digests")?)?;
+    let found_damaged = columns.opt_int("damaged_at")?.is_some();
     let place = match (key, data) {
         (Some(key), None) => Place::Stored(key),
         (None, Some(data)) if is_sound(&data, size, check) => Place::Inline(data.into()),
         _ => return Err(damaged(format_args!("{id} ({sha256})"))),
     };
-    Ok(BlobRow { id, sha256, size, check, place, fresh: false, digests })
+    Ok(BlobRow {
+        id,
+        sha256,
+        size,
+        check,
+        place,
+        fresh: false,
+        digests,
+        damaged: found_damaged,
+        examined: None,
+    })
 }
 
 /// Whether bytes in a row are what was stored: so many, with this check value.
@@ -60,9 +98,8 @@ pub(super) fn is_sound(bytes: &[u8], size: u64, check: i64) -> bool {
     bytes.len() as u64 == size && Check::of(bytes).cast_signed() == check
 }
 
-/// The error of a blob in the database that is not what was stored, once it is counted and logged.
+/// The error of a blob in the database that is not what was stored, once it is logged.
 pub(super) fn damaged(blob: fmt::Arguments<'_>) -> StoreError {
-    metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
     tracing::error!(%blob, "the bytes of a blob in the database are not what was stored");
     StoreError::Corrupt(format!("blob {blob} in the database"))
 }

@@ -17,6 +17,7 @@ use crate::digest::Algorithm;
 use crate::error::StoreError;
 use crate::ids::new_id;
 use crate::store::Store;
+use crate::writer::KeptRow;
 
 impl Blob {
     /// Makes the bytes durable and tells the row that may name them. From then on they stay though no handle is left, until
@@ -57,17 +58,18 @@ impl Blob {
         Ok(row)
     }
 
-    /// After a commit: which row names the bytes. Another's, when another blob of the same digest was first.
-    pub(crate) fn settled(&self, store: &Store, winner: i64) {
+    /// After a commit: which row names the bytes. That row may have others of the same digest,
+    /// which were there first.
+    pub(crate) fn settled(&self, store: &Store, kept: KeptRow) {
         let Ok(mut settled) = self.0.settled.try_lock() else { return };
         let Settled { row: Some(row), copy } = &mut *settled else { return };
         let Place::Stored(key) = &row.place else { return };
-        if row.id == winner || !row.fresh {
-            row.fresh = false;
+        if kept.is_own || !row.fresh {
+            (row.id, row.fresh) = (kept.id, false);
             return;
         }
         match (&self.0.source, copy) {
-            (_, Some(copy)) => Blob(Arc::clone(copy)).settled(store, winner),
+            (_, Some(copy)) => Blob(Arc::clone(copy)).settled(store, kept),
             (Source::File(file), None) => file.disown(),
             (Source::Object(object), None) => object.own(true),
             (Source::Bytes(_), None) => store.inner.orphans.remove_later(key.clone()),
@@ -83,7 +85,8 @@ impl Blob {
     async fn row(&self, check: u64, place: Place) -> Result<BlobRow, StoreError> {
         let (id, sha256, size, digests) =
             (new_id(), self.sha256().await?, self.size(), self.0.other_digests());
-        Ok(BlobRow { id, sha256, size, check: check.cast_signed(), place, fresh: true, digests })
+        let (check, fresh) = (check.cast_signed(), true);
+        Ok(BlobRow { id, sha256, size, check, place, fresh, digests, damaged: false, examined: None })
     }
 
     /// Puts bytes in memory as one object.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::handle::Blob;
+use super::repair::note_damage;
 use super::row::{damaged, is_sound};
 use crate::db::values;
 use crate::error::StoreError;
@@ -33,6 +34,7 @@ impl Store {
         let (size, check) = (columns.unsigned("size")?, columns.int("checked")?);
         let Some(bytes) = row.into_bytes("data")? else { return Ok(None) };
         if !is_sound(&bytes, size, check) {
+            note_damage(&self.inner.db, id, "").await;
             return Err(damaged(format_args!("{id}")));
         }
         Ok(Some(bytes))

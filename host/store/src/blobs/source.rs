@@ -155,9 +155,7 @@ impl Drop for BlobObject {
     }
 }
 
-/// A blob's bytes are not where they should be.
+/// The error of bytes that are not where they should be.
 fn missing(key: &str) -> StoreError {
-    metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
-    tracing::error!(blob = key, "a stored blob is missing");
     StoreError::Corrupt(format!("blob {key} is missing"))
 }

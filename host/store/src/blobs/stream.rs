@@ -26,6 +26,7 @@ const REMEMBERED_FROM: u64 = 512 * 1024;
 /// The bytes of a blob, as [`Blob::stream`](super::Blob::stream) gives them. Ends with its first error.
 pub struct BlobStream {
     chunks: Chunks,
+    blob: Arc<BlobBytes>,
 }
 
 impl BlobStream {
@@ -41,14 +42,19 @@ impl BlobStream {
             Some(expected) => checked(chunks, Arc::clone(blob), expected),
             None => counted(chunks, Arc::clone(blob), length),
         };
-        BlobStream { chunks }
+        BlobStream { chunks, blob: Arc::clone(blob) }
     }
 
     /// The same once its first bytes are there: what cannot be opened or read is an error now, while there is still time to say
     /// so, and not in the middle of an answer. `Unavailable` when storage failed, `Corrupt` when the bytes are missing or damaged.
-    pub async fn begun(mut self) -> Result<BlobStream, StoreError> {
-        let first = self.chunks.try_next().await?;
-        Ok(BlobStream { chunks: stream::iter(first.map(Ok)).chain(self.chunks).boxed() })
+    pub async fn begun(self) -> Result<BlobStream, StoreError> {
+        let BlobStream { mut chunks, blob } = self;
+        // An earlier read came to the end, and it is at the end that damage is found.
+        if blob.is_damaged() {
+            return Err(StoreError::Corrupt("a blob that was found damaged".to_owned()));
+        }
+        let first = chunks.try_next().await?;
+        Ok(BlobStream { chunks: stream::iter(first.map(Ok)).chain(chunks).boxed(), blob })
     }
 }
 
@@ -123,7 +129,8 @@ impl Checking {
     /// The chunk that may go out, and how it goes on: none after the last.
     async fn next(mut self, expected: u64) -> Result<(Option<Bytes>, Option<Checking>), StoreError> {
         loop {
-            let Some(chunk) = self.chunks.try_next().await? else { break };
+            let read = self.chunks.try_next().await;
+            let Some(chunk) = self.blob.noted(read).await? else { break };
             if let Some(check) = &mut self.check {
                 check.update(&chunk);
             }
@@ -133,11 +140,11 @@ impl Checking {
             }
         }
         if self.seen != self.blob.size {
-            return Err(self.blob.corrupt("is cut short"));
+            return Err(self.blob.corrupt("is cut short").await);
         }
         if let Some(check) = self.check {
             if check.value() != expected {
-                return Err(self.blob.corrupt("is not what was stored"));
+                return Err(self.blob.corrupt("is not what was stored").await);
             }
             if let Some(version) = self.version {
                 self.blob.set_checked(version, Instant::now());
@@ -163,12 +170,13 @@ fn checked(chunks: Chunks, blob: Arc<BlobBytes>, expected: u64) -> Chunks {
 /// Passes chunks on and checks that their length is the one asked for.
 fn counted(chunks: Chunks, blob: Arc<BlobBytes>, length: u64) -> Chunks {
     stream::try_unfold((chunks, length, blob), |(mut chunks, missing, blob)| async move {
-        match chunks.try_next().await? {
+        let read = chunks.try_next().await;
+        match blob.noted(read).await? {
             Some(chunk) => {
                 let missing = missing.saturating_sub(chunk.len() as u64);
                 Ok(Some((chunk, (chunks, missing, blob))))
             }
-            None if missing > 0 => Err(blob.corrupt("is cut short")),
+            None if missing > 0 => Err(blob.corrupt("is cut short").await),
             None => Ok(None),
         }
     })

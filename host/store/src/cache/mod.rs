@@ -8,8 +8,7 @@ pub use page::{CacheEntry, CacheTotals};
 
 use crate::answers::{AnswerChange, StoredAnswer};
 use crate::blobs::Blob;
-use crate::blobs::row::{BLOB_COLUMNS, Place, read_row};
-use crate::blobs::source::Source;
+use crate::blobs::row::BLOB_COLUMNS;
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
 use crate::digest::Algorithm;
@@ -99,12 +98,8 @@ impl Store {
     }
 
     async fn cached_blob(&self, repository: RepositoryId, row: &Row) -> Result<Blob, StoreError> {
-        let found = read_row(row)?;
-        let source = match &found.place {
-            Place::Inline(bytes) => Source::Bytes(bytes.clone()),
-            Place::Stored(key) => Source::open(&self.inner.storage, key, found.size).await?,
-        };
-        Ok(Blob::stored(&self.inner.db, source, found, repository))
+        let found = self.read_row(row).await?;
+        self.open_blob(found, repository).await
     }
 
     /// Keeps an answer in the place of the one of its name; its blob becomes durable. `shown` is shown from then on as a file of

@@ -73,6 +73,7 @@ pub(crate) const STEPS: &[Step] = &[
         sqlite: include_str!("../migrations/0029_files_by_blob.sqlite.sql"),
         postgres: include_str!("../migrations/0029_files_by_blob.postgres.sql"),
     },
+    Step::of_both(include_str!("../migrations/0030_damaged_blobs.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

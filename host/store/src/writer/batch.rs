@@ -7,12 +7,13 @@ use bytes::Bytes;
 use super::answers::Answers;
 use super::catalog::{Shown, queued};
 use super::events::Events;
-use super::job::{Done, Job, Waiting};
+use super::job::{Done, Job, KeptRow, Waiting};
 use super::quota::Ledger;
 use super::sql;
 use super::trash::{self, Deletion, Gone};
 use crate::accounts::{AuditEvent, Revisions, insert_audit};
-use crate::blobs::row::BlobRow;
+use crate::blobs::orphans::READ_FOR_MS;
+use crate::blobs::row::{BlobRow, Condition, Examined};
 use crate::catalog::CatalogChange;
 use crate::changes::Touched;
 use crate::db::{MultiRow, Transaction, Value};
@@ -30,8 +31,12 @@ pub(super) struct Batch<'a> {
     records: HashMap<(RepositoryId, &'a str), Record<'a>>,
     /// Which row has these bytes.
     blobs: HashMap<Sha256, i64>,
+    /// Where the bytes of a row lay before the batch, unless the batch gave it others.
+    places: HashMap<i64, Option<String>>,
     held: HashSet<(RepositoryId, Sha256)>,
     fresh: Vec<&'a BlobRow>,
+    /// New bytes for rows that were there.
+    replaced: Vec<(&'a BlobRow, &'a Examined)>,
     leases: BTreeSet<(i64, RepositoryId)>,
     committed: BTreeMap<RepositoryId, Touched>,
     /// With who makes each, as far as that is known.
@@ -92,10 +97,10 @@ impl<'a> Batch<'a> {
             ((*repository, *key), Record { stored, blobs, now: stored, write: Write::Nothing })
         };
         let records = keys.iter().map(record).collect();
-        let mut blobs = HashMap::new();
-        let mut held = HashSet::new();
+        let (mut blobs, mut places, mut held) = (HashMap::new(), HashMap::new(), HashSet::new());
         for blob in found {
             blobs.insert(blob.sha256, blob.id);
+            places.insert(blob.id, blob.place);
             if blob.held {
                 held.insert((blob.repository, blob.sha256));
             }
@@ -115,8 +120,10 @@ impl<'a> Batch<'a> {
             locked,
             records,
             blobs,
+            places,
             held,
             fresh,
+            replaced: Vec::new(),
             leases,
             committed,
             catalog,
@@ -147,35 +154,52 @@ impl<'a> Batch<'a> {
                 row.sha256
             )));
         }
-        let rows: Vec<i64> = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
-        let applied = job.commit.as_ref().map(|commit| self.apply(job.repository, commit)).transpose()?;
+        if !job.keeps.iter().all(|row| self.is_examined(row)) {
+            return Ok(Done::unexamined());
+        }
+        let rows: Vec<KeptRow> = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
+        let applied = job.commit.as_deref().map(|commit| self.apply(job.repository, commit)).transpose()?;
         let (outcome, refused) = match applied {
             Some(Err(quota)) => (None, Some(quota)),
             Some(Ok(outcome)) => (Some(outcome), None),
             None => (None, None),
         };
         self.lease(job, &rows, matches!(outcome, Some(Outcome::Applied(_))));
-        Ok(Done { outcome, refused, rows })
+        Ok(Done { outcome, refused, rows, unexamined: false })
+    }
+
+    /// Whether it is known how the stored bytes are in whose place new ones may come.
+    fn is_examined(&self, row: &BlobRow) -> bool {
+        let stored = self.blobs.get(&row.sha256).filter(|_| row.fresh);
+        let Some((id, place)) = stored.and_then(|id| Some((id, self.places.get(id)?))) else { return true };
+        row.examined.as_ref().is_some_and(|examined| examined.id == *id && examined.place == *place)
     }
 
     /// What a record of the same job names needs no lease: the record holds it.
-    fn lease(&mut self, job: &Job, rows: &[i64], applied: bool) {
+    fn lease(&mut self, job: &Job, rows: &[KeptRow], applied: bool) {
         let named: HashSet<Sha256> = match &job.commit {
             Some(commit) if applied => commit.changes.iter().flat_map(blobs_of).copied().collect(),
             _ => HashSet::new(),
         };
         let unnamed = job.keeps.iter().zip(rows).filter(|(row, _)| !named.contains(&row.sha256));
-        self.leases.extend(unnamed.map(|(_, id)| (*id, job.repository)));
+        self.leases.extend(unnamed.map(|(_, kept)| (kept.id, job.repository)));
     }
 
-    fn keep(&mut self, repository: RepositoryId, row: &'a BlobRow) -> i64 {
+    fn keep(&mut self, repository: RepositoryId, row: &'a BlobRow) -> KeptRow {
         let fresh = &mut self.fresh;
         let id = *self.blobs.entry(row.sha256).or_insert_with(|| {
             fresh.push(row);
             row.id
         });
         self.held.insert((repository, row.sha256));
-        id
+        let examined = row.examined.as_ref().filter(|examined| examined.condition != Condition::Sound);
+        match examined.filter(|_| row.fresh && self.places.remove(&id).is_some()) {
+            Some(examined) => {
+                self.replaced.push((row, examined));
+                KeptRow { id, is_own: true }
+            }
+            None => KeptRow { id, is_own: id == row.id },
+        }
     }
 
     fn apply(
@@ -317,7 +341,7 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn changes_anything(&self) -> bool {
-        !self.committed.is_empty() || !self.leases.is_empty()
+        !self.committed.is_empty() || !self.leases.is_empty() || !self.replaced.is_empty()
     }
 
     /// What the jobs make of it: blobs before what names them.
@@ -329,6 +353,7 @@ impl<'a> Batch<'a> {
             rows.add(*repository, key, record, &self.blobs);
         }
         let mut statements = self.kept_in_trash();
+        statements.extend(sql::replace_bytes(&self.replaced, now.saturating_add(READ_FOR_MS)));
         statements.extend([
             sql::insert_blobs(&self.fresh, now),
             sql::hold(&self.leases, now.saturating_add(lease_ms)),
@@ -405,7 +430,7 @@ impl Rows {
 }
 
 fn undoes(job: &Job) -> Option<TrashId> {
-    job.commit.as_ref().and_then(|commit| commit.undoes)
+    job.commit.as_deref().and_then(|commit| commit.undoes)
 }
 
 fn keys(job: &Job) -> impl Iterator<Item = (RepositoryId, &str)> {

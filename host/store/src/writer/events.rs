@@ -100,7 +100,7 @@ impl<'a> Events<'a> {
         for row in found.iter().flatten() {
             events.add_hook(row)?;
         }
-        let commits = || jobs.iter().filter_map(|job| Some((job.repository, job.commit.as_ref()?)));
+        let commits = || jobs.iter().filter_map(|job| Some((job.repository, job.commit.as_deref()?)));
         let versions: BTreeSet<Key<'a>> = commits()
             .filter(|(repository, _)| events.wants(*repository, &OF_VERSIONS))
             .flat_map(|(repository, commit)| commit.catalog.iter().map(move |one| key(repository, one)))

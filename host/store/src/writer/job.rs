@@ -1,5 +1,6 @@
 //! A job of the writer, and its result.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -22,7 +23,7 @@ pub(super) const QUEUE: usize = 1024;
 pub(super) struct Job {
     pub(super) repository: RepositoryId,
     /// None: nothing but `keeps`.
-    pub(super) commit: Option<Commit>,
+    pub(super) commit: Option<Arc<Commit>>,
     pub(super) keeps: Vec<BlobRow>,
     /// When it was handed in.
     pub(super) since: Instant,
@@ -44,7 +45,7 @@ impl Job {
             Place::Stored(_) => 0,
         };
         let blobs: usize = self.keeps.iter().map(inline).sum();
-        blobs + self.commit.as_ref().map_or(0, check::bytes)
+        blobs + self.commit.as_deref().map_or(0, check::bytes)
     }
 }
 
@@ -54,8 +55,26 @@ pub(crate) struct Done {
     pub(crate) outcome: Option<Outcome>,
     /// Why the commit was not applied, where that is no outcome: what it keeps is held all the same.
     pub(crate) refused: Option<ExceededQuota>,
-    /// For each kept blob, which row it now is: its own or that of the same bytes that was there before.
-    pub(crate) rows: Vec<i64>,
+    /// For each kept blob, which row it now is.
+    pub(crate) rows: Vec<KeptRow>,
+    /// Nothing was done: bytes of the same digest are stored, and it is not known whether they can
+    /// be read.
+    pub(crate) unexamined: bool,
+}
+
+impl Done {
+    /// Asks for an examination of what is stored.
+    pub(super) fn unexamined() -> Done {
+        Done { outcome: None, refused: None, rows: Vec::new(), unexamined: true }
+    }
+}
+
+/// The row that a kept blob now is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptRow {
+    pub(crate) id: i64,
+    /// Whether the row has the bytes that were handed in, and not those that were there before.
+    pub(crate) is_own: bool,
 }
 
 /// Whether a repository that is locked is waited for.

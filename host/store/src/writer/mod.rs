@@ -38,7 +38,7 @@ mod unanswered;
 pub(crate) use attempt::Memory;
 use attempt::{Answers, Target, attempt, probe_commit};
 pub(crate) use check::checked;
-pub(crate) use job::Done;
+pub(crate) use job::{Done, KeptRow};
 use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, fail};
 use lanes::Lanes;
 use progress::Progress;
@@ -101,7 +101,7 @@ impl Writer {
     pub(crate) async fn submit(
         &self,
         repository: RepositoryId,
-        commit: Option<Commit>,
+        commit: Option<Arc<Commit>>,
         keeps: Vec<BlobRow>,
     ) -> Result<Done, StoreError> {
         let (done, answer) = oneshot::channel();

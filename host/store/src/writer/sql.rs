@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::job::Waiting;
 use super::quota::{self, Quotas};
 use crate::accounts::Revisions;
-use crate::blobs::row::{BlobRow, Place};
+use crate::blobs::row::{BlobRow, Examined, Place};
 use crate::db::{Found as Column, MultiRow, Row, Transaction, Value, found, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
@@ -30,13 +30,20 @@ const ENTRIES_FIND: [Column; 4] =
     found!["repository": BIGINT, "key": TEXT, "revision": BIGINT, "blobs": TEXT];
 pub(crate) const BLOBS: [&str; 2] = [
     "WITH wanted (repository, sha256, now) AS (VALUES ",
-    ") SELECT wanted.repository, b.sha256, b.id, \
+    ") SELECT wanted.repository, b.sha256, b.id, b.place, \
         CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = wanted.repository) \
         OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = wanted.repository AND l.until > wanted.now) \
         THEN 1 ELSE 0 END AS BIGINT) AS held \
       FROM wanted JOIN blobs b ON b.sha256 = wanted.sha256",
 ];
-const BLOBS_FIND: [Column; 4] = found!["repository": BIGINT, "sha256": BYTEA, "id": BIGINT, "held": BIGINT];
+const BLOBS_FIND: [Column; 5] =
+    found!["repository": BIGINT, "sha256": BYTEA, "id": BIGINT, "place": TEXT, "held": BIGINT];
+/// Gives a row the bytes that were sent again, unless another server did so first.
+pub(crate) const REPLACE: [&str; 2] = [
+    "WITH sent (id, was, size, checked, place, data) AS (VALUES ",
+    ") UPDATE blobs SET size = s.size, checked = s.checked, place = s.place, data = s.data, damaged_at = NULL \
+      FROM sent s WHERE blobs.id = s.id AND COALESCE(blobs.place, '') = s.was",
+];
 pub(crate) const UNNAME: [&str; 2] =
     ["DELETE FROM record_blobs WHERE (blob, repository, key) IN (VALUES ", ")"];
 pub(crate) const REMOVE: [&str; 2] = ["DELETE FROM records WHERE (repository, key) IN (VALUES ", ")"];
@@ -51,6 +58,8 @@ pub(super) struct Found {
     pub(super) repository: RepositoryId,
     pub(super) sha256: Sha256,
     pub(super) id: i64,
+    /// The key of its bytes; none where they lie in the row.
+    pub(super) place: Option<String>,
     /// Whether a record or a lease of this repository holds it.
     pub(super) held: bool,
 }
@@ -260,6 +269,7 @@ fn found_blob(row: &Row) -> Result<Found, StoreError> {
         repository,
         sha256: Sha256(columns.hash("sha256")?),
         id: columns.int("id")?,
+        place: columns.opt_text("place")?,
         held: columns.bool("held")?,
     })
 }
@@ -270,11 +280,36 @@ pub(super) fn insert_blobs(fresh: &[&BlobRow], now: i64) -> MultiRow {
     MultiRow::new(before, rows, " ON CONFLICT (sha256) DO NOTHING")
 }
 
-fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
-    let (place, data) = match &row.place {
+/// Rows whose bytes were found missing, damaged or too many to be read get those that were sent.
+/// What they had before is an orphan, which goes when nobody reads it any more.
+pub(super) fn replace_bytes(replaced: &[(&BlobRow, &Examined)], due: i64) -> [MultiRow; 2] {
+    let row = |(sent, before): &(&BlobRow, &Examined)| {
+        let (place, data) = columns_of(&sent.place);
+        let was = before.place.as_deref().unwrap_or_default();
+        let size = Value::from(signed(sent.size));
+        let (id, place) = (Value::from(before.id), Value::from(place));
+        [id, Value::from(was), size, Value::from(sent.check), place, Value::from(data)]
+    };
+    let orphan =
+        |(_, before): &(&BlobRow, &Examined)| Some([Value::from(before.place.as_deref()?), Value::from(due)]);
+    let insert = "INSERT INTO strays (place, due) VALUES ";
+    let orphans = replaced.iter().filter_map(orphan).collect();
+    [
+        MultiRow::new(REPLACE[0], replaced.iter().map(row).collect(), REPLACE[1]),
+        MultiRow::new(insert, orphans, " ON CONFLICT (place) DO UPDATE SET due = excluded.due"),
+    ]
+}
+
+/// The columns `place` and `data`.
+fn columns_of(place: &Place) -> (Option<&str>, Option<&[u8]>) {
+    match place {
         Place::Inline(bytes) => (None, Some(bytes.as_ref())),
         Place::Stored(key) => (Some(key.as_str()), None),
-    };
+    }
+}
+
+fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
+    let (place, data) = columns_of(&row.place);
     let digests: Vec<String> = row.digests.iter().map(Digest::to_string).collect();
     [
         Value::from(row.id),

@@ -90,7 +90,7 @@ mod tests {
         let repository = RepositoryId(repository);
         Job {
             repository,
-            commit: Some(commit),
+            commit: Some(Arc::new(commit)),
             keeps: Vec::new(),
             since: Instant::now(),
             done,

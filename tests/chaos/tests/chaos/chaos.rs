@@ -153,7 +153,7 @@ fn plant_in_the_cluster(cluster: &mut Cluster, load: &Load<'_>, tokens: &Tokens<
         );
     };
     has(Rule::Lost, &format!("{}/{}", lost.package, lost.version));
-    has(Rule::Recovery, "Read");
+    has(Rule::Answer, "Read");
     has(Rule::Storage, "missing: 1, orphans: 1");
     assert!(
         found.iter().any(|one| one.rule == Rule::Revoked && matches!(&one.event.what, What::Use { .. })),

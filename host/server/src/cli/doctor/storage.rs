@@ -40,6 +40,13 @@ async fn database(config: &Config, findings: &mut Findings) -> bool {
         ));
     }
     schema(&facts, &setting, findings);
+    if facts.damaged_blobs > 0 {
+        findings.wrong(format!(
+            "blobs: reads found {} of them missing or damaged; `packhouse scrub` names them with their records, and whoever publishes \
+             the same bytes again repairs them",
+            facts.damaged_blobs
+        ));
+    }
     sealing_key(config, &facts, findings);
     let known = known_schema();
     findings.well_unless(

@@ -13,6 +13,7 @@ mod collection;
 mod damage;
 mod holding;
 mod parts;
+mod repair;
 mod round_trips;
 mod support;
 mod uploads;

@@ -1,0 +1,220 @@
+//! Repair: bytes that are missing or damaged are replaced when somebody sends the same bytes again.
+//!
+//! Bytes are never changed in place. The new ones lie under a key of their own, durable, before one
+//! transaction lets the row name them; so a server that is killed leaves the row with the bytes of
+//! before or with the new ones.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+
+use super::handle::Blob;
+use super::row::{BLOB_COLUMNS, BlobRow, Condition, Examined, Place, read_row};
+use super::source::Source;
+use crate::db::{Database, Row, values};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::store::Store;
+
+/// Bytes up to which stored bytes are read again when the same are sent. More are replaced unread:
+/// to read them would keep the sender waiting for as long as sending took.
+const READ_AGAIN: u64 = 64 << 20;
+/// For how long bytes that were found damaged are not read again to see whether they still are.
+const STILL_DAMAGED: Duration = Duration::from_secs(30);
+/// Blobs of which that is remembered.
+const MOST_DAMAGED: usize = 10_000;
+
+impl Store {
+    /// Looks at what is stored of the bytes of these rows, for those that are fresh. `Unavailable`
+    /// when that cannot be told.
+    pub(crate) async fn examine_stored(&self, rows: &mut [BlobRow]) -> Result<(), StoreError> {
+        for row in rows.iter_mut().filter(|row| row.fresh) {
+            let sent = (row.size, Some(row.check));
+            row.examined = self.examine_row(&row.sha256.0, sent).await?;
+            if row.examined.as_ref().is_some_and(|examined| examined.condition == Condition::Damaged) {
+                metrics::counter!("packhouse_blobs_repaired_total").increment(1);
+                tracing::warn!(sha256 = %row.sha256, "bytes that were missing or damaged came again and replace what is stored");
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces stored bytes that are missing or damaged by the same bytes, which were sent to a
+    /// repository and are not kept there otherwise. `Unavailable` when database or storage failed.
+    pub async fn repair(&self, repository: RepositoryId, sent: &[Blob]) -> Result<(), StoreError> {
+        let mut damaged = Vec::new();
+        for blob in sent {
+            let sha256 = blob.sha256().await?;
+            let examined = self.examine_row(&sha256.0, (blob.size(), None)).await?;
+            if examined.is_some_and(|examined| examined.condition != Condition::Sound) {
+                damaged.push(blob.clone());
+            }
+        }
+        self.keep(repository, &damaged).await
+    }
+
+    /// The row with this SHA-256, if there is one, and the condition of its bytes: compared with
+    /// the size and the check value of what was sent, as far as that is known.
+    async fn examine_row(
+        &self,
+        sha256: &[u8; 32],
+        (size, check): (u64, Option<i64>),
+    ) -> Result<Option<Examined>, StoreError> {
+        let sql = format!("SELECT {BLOB_COLUMNS} FROM blobs b WHERE b.sha256 = $1");
+        let Some(row) = self.inner.db.fetch_one(sql, values![sha256]).await? else { return Ok(None) };
+        let mut columns = row.columns();
+        let (id, place) = (columns.int("id")?, columns.opt_text("place")?);
+        let condition = match read_row(&row) {
+            Ok(row) if row.damaged || row.size != size => Condition::Damaged,
+            Ok(row) if check.is_some_and(|check| check != row.check) => Condition::Damaged,
+            Ok(row) => self.condition(row).await?,
+            Err(StoreError::Corrupt(_)) => Condition::Damaged,
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Examined { id, place, condition }))
+    }
+
+    async fn condition(&self, row: BlobRow) -> Result<Condition, StoreError> {
+        if row.size <= READ_AGAIN {
+            return match self.read_through(row).await {
+                Ok(()) => Ok(Condition::Sound),
+                Err(StoreError::Corrupt(_)) => Ok(Condition::Damaged),
+                Err(error) => Err(error),
+            };
+        }
+        let size = row.size;
+        match self.open_row(&row).await {
+            Ok(source) if source.length().await? == Some(size) => Ok(Condition::Unread),
+            Ok(_) | Err(StoreError::Corrupt(_)) => Ok(Condition::Damaged),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A handle to the bytes of a row that `origin` holds. `Corrupt` when they are not there, or
+    /// were found damaged and still are.
+    pub(crate) async fn open_blob(&self, row: BlobRow, origin: RepositoryId) -> Result<Blob, StoreError> {
+        if row.damaged {
+            self.look_again(&row).await?;
+        }
+        let source = self.open_row(&row).await?;
+        Ok(Blob::stored(&self.inner.db, source, row, Some(origin)))
+    }
+
+    /// As [`read_row`]; damage of bytes that lie in it is noted.
+    pub(crate) async fn read_row(&self, row: &Row) -> Result<BlobRow, StoreError> {
+        let read = read_row(row);
+        if let Err(StoreError::Corrupt(_)) = &read {
+            note_damage(&self.inner.db, row.columns().int("id")?, "").await;
+        }
+        read
+    }
+
+    async fn open_row(&self, row: &BlobRow) -> Result<Source, StoreError> {
+        let key = match &row.place {
+            Place::Inline(bytes) => return Ok(Source::Bytes(bytes.clone())),
+            Place::Stored(key) => key,
+        };
+        let opened = Source::open(&self.inner.storage, key, row.size).await;
+        if let Err(StoreError::Corrupt(_)) = &opened {
+            note_damage(&self.inner.db, row.id, key).await;
+        }
+        opened
+    }
+
+    /// Reads all bytes of a row and compares them with its check value. `Corrupt` when they are
+    /// missing or damaged, which is noted.
+    async fn read_through(&self, row: BlobRow) -> Result<(), StoreError> {
+        let source = self.open_row(&row).await?;
+        let is_file = matches!(source, Source::File(_));
+        let blob = Blob::stored(&self.inner.db, source, row, None);
+        let mut chunks = blob.stream(0..blob.size());
+        while let Some(chunk) = chunks.next().await {
+            match chunk {
+                Ok(_) => {}
+                // A file that is there and cannot be read is as bad as one that is not what it was.
+                Err(error) if is_file && error.is_unavailable() && !error.is_out_of_descriptors() => {
+                    return Err(blob.0.corrupt("cannot be read").await);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether bytes that were found damaged still are: somebody may have put them back. `Corrupt`
+    /// when they are.
+    async fn look_again(&self, row: &BlobRow) -> Result<(), StoreError> {
+        let known = self.damaged_lately().get(&row.id).copied();
+        if known.is_some_and(|at| at.elapsed() < STILL_DAMAGED) {
+            metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
+            return Err(StoreError::Corrupt(format!("blob {} ({})", row.id, row.sha256)));
+        }
+        match self.read_through(row.clone()).await {
+            Err(StoreError::Corrupt(what)) => {
+                let mut known = self.damaged_lately();
+                if known.len() >= MOST_DAMAGED {
+                    known.clear();
+                }
+                known.insert(row.id, Instant::now());
+                Err(StoreError::Corrupt(what))
+            }
+            Ok(()) => {
+                self.damaged_lately().remove(&row.id);
+                self.forget_damage(row).await
+            }
+            other => other,
+        }
+    }
+
+    /// Notes that the bytes of a row are sound again.
+    pub(crate) async fn forget_damage(&self, row: &BlobRow) -> Result<(), StoreError> {
+        let sql = "UPDATE blobs SET damaged_at = NULL WHERE id = $1 AND COALESCE(place, '') = $2";
+        self.inner.db.execute(sql, values![row.id, row.key()]).await.map(drop)
+    }
+}
+
+impl BlobRow {
+    /// The key of its bytes; empty where they lie in the row.
+    pub(crate) fn key(&self) -> &str {
+        match &self.place {
+            Place::Inline(_) => "",
+            Place::Stored(key) => key,
+        }
+    }
+}
+
+/// Notes in a row that the bytes of this key (empty: those in the row) are missing or damaged, and
+/// counts and logs it. Bytes that were replaced meanwhile are nobody's loss. A failure of the
+/// database is only logged: the next read finds the same.
+pub(crate) async fn note_damage(database: &Database, id: i64, key: &str) {
+    let sql =
+        "UPDATE blobs SET damaged_at = COALESCE(damaged_at, $2) WHERE id = $1 AND COALESCE(place, '') = $3";
+    match database.execute(sql, values![id, database.now_ms(), key]).await {
+        Ok(0) => tracing::debug!(blob = id, "bytes that were replaced were read"),
+        Ok(_) => {
+            metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
+            tracing::error!(blob = id, key, "the bytes of a stored blob are missing or damaged");
+        }
+        Err(error) => tracing::warn!(%error, blob = id, "damage that was found is not noted"),
+    }
+}
+
+impl Blob {
+    /// Whether a read of these bytes through this handle or another of the same blob found them
+    /// missing or damaged.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.0.is_damaged()
+    }
+
+    /// Whether as many bytes are there as there should be; a lack of them is noted. `Unavailable`
+    /// when storage does not answer.
+    pub(crate) async fn is_there(&self) -> Result<bool, StoreError> {
+        let length = self.0.source.length().await?;
+        let there = length.is_some_and(|length| length >= self.0.start + self.0.size) && !self.is_damaged();
+        if !there {
+            self.0.note().await;
+        }
+        Ok(there)
+    }
+}

@@ -1,0 +1,194 @@
+//! Bytes that are missing or damaged are replaced when the same bytes are sent again, and only then.
+
+use packhouse_store::{
+    AuditEvent, Blob, Change, Commit, Expectation, HeldBlob, Outcome, Restored, StoreError,
+};
+
+use super::support::{
+    Tampering, World, applied, bytes, drain, in_all, in_kind, in_lasting, naming, read, removing,
+};
+
+in_all! { damage_in_the_database_is_repaired, sound_bytes_stay_where_they_are }
+
+mod lasting {
+    use super::*;
+    in_lasting! {
+        a_flipped_byte_is_repaired, a_missing_byte_is_repaired, a_missing_blob_is_repaired,
+        a_stale_commit_repairs_what_it_keeps, several_at_once_leave_one_copy,
+        what_is_sent_and_not_kept_repairs_too, what_is_lost_is_not_usable,
+        bytes_that_are_put_back_are_read_again, a_lost_part_of_an_undo_is_told,
+    }
+    in_kind!(
+        postgres,
+        Postgres,
+        a_flipped_byte_is_repaired,
+        a_missing_blob_is_repaired,
+        several_at_once_leave_one_copy,
+        what_is_sent_and_not_kept_repairs_too
+    );
+}
+
+const SIZE: usize = 1_500_000;
+
+fn content() -> Vec<u8> {
+    bytes(1, SIZE)
+}
+
+/// Removes what was replaced, as if nobody could read it any more.
+async fn swept(world: World) -> World {
+    assert_eq!(world.numbers("SELECT COUNT(*) FROM blobs WHERE damaged_at IS NOT NULL").await, [0]);
+    assert_eq!(world.store.scrub(None).await.unwrap().damaged, []);
+    world.sql("UPDATE strays SET due = 1 WHERE due > 0").await;
+    world.store.collect_garbage().await.unwrap();
+    world
+}
+
+/// The blob with the content is there and whole.
+async fn is_whole(world: &World, content: &[u8]) {
+    let sha256 = world.stage(content, &[]).await.sha256().await.unwrap();
+    let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
+    assert!(read(&blob).await == content);
+}
+
+async fn a_flipped_byte_is_repaired(world: World) -> World {
+    repaired(world, Tampering::Flip(SIZE as u64 - 1)).await
+}
+
+async fn a_missing_byte_is_repaired(world: World) -> World {
+    repaired(world, Tampering::Truncate).await
+}
+
+async fn a_missing_blob_is_repaired(world: World) -> World {
+    repaired(world, Tampering::Delete).await
+}
+
+async fn repaired(world: World, how: Tampering) -> World {
+    let sha256 = world.keep(&content()).await;
+    let commit = Commit { changes: vec![naming("a", &[sha256])], ..Commit::default() };
+    applied(world.store.commit(world.repository, commit).await.unwrap());
+    world.tamper(how);
+    let blob = world.stage(&content(), &[]).await;
+    let commit = Commit { changes: vec![naming("b", &[sha256])], keeps: vec![blob], ..Commit::default() };
+    applied(world.store.commit(world.repository, commit).await.unwrap());
+    is_whole(&world, &content()).await;
+    assert_eq!(world.numbers("SELECT COUNT(*) FROM blobs").await, [1]);
+    swept(world).await
+}
+
+async fn damage_in_the_database_is_repaired(world: World) -> World {
+    world.keep(b"some bytes").await;
+    world.keep(b"other bytes").await;
+    world.sql("UPDATE blobs SET data = (SELECT data FROM blobs WHERE size = 11)").await;
+    world.keep(b"some bytes").await;
+    is_whole(&world, b"some bytes").await;
+    is_whole(&world, b"other bytes").await;
+    swept(world).await
+}
+
+async fn sound_bytes_stay_where_they_are(world: World) -> World {
+    for size in [10, SIZE] {
+        world.keep(&bytes(1, size)).await;
+        world.keep(&bytes(1, size)).await;
+    }
+    assert_eq!(world.numbers("SELECT COUNT(*) FROM blobs").await, [2]);
+    world
+}
+
+/// What a commit keeps is held though nothing of the commit is applied.
+async fn a_stale_commit_repairs_what_it_keeps(world: World) -> World {
+    let sha256 = world.keep(&content()).await;
+    world.tamper(Tampering::Delete);
+    let keeps = vec![world.stage(&content(), &[]).await];
+    let mut change = naming("a", &[sha256]);
+    if let Change::Put { expect, .. } = &mut change {
+        *expect = Expectation::Present;
+    }
+    let commit = Commit { changes: vec![change], keeps, ..Commit::default() };
+    let outcome = world.store.commit(world.repository, commit).await.unwrap();
+    assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
+    is_whole(&world, &content()).await;
+    swept(world).await
+}
+
+async fn several_at_once_leave_one_copy(world: World) -> World {
+    world.keep(&content()).await;
+    world.tamper(Tampering::Flip(0));
+    let mut copies: Vec<Blob> = Vec::new();
+    for _ in 0..4 {
+        copies.push(world.stage(&content(), &[]).await);
+    }
+    let keeps = copies.iter().map(|copy| world.store.keep(world.repository, std::slice::from_ref(copy)));
+    futures::future::try_join_all(keeps).await.unwrap();
+    is_whole(&world, &content()).await;
+    // A copy that came too late can be kept once more.
+    world.store.keep(world.repository, &copies).await.unwrap();
+    drop(copies);
+    swept(world).await
+}
+
+async fn what_is_sent_and_not_kept_repairs_too(world: World) -> World {
+    world.keep(&content()).await;
+    world.tamper(Tampering::Flip(0));
+    let sent = world.stage(&content(), &[]).await;
+    let unknown = world.stage(&bytes(2, SIZE), &[]).await;
+    world.store.repair(world.repository, &[sent, unknown]).await.unwrap();
+    is_whole(&world, &content()).await;
+    assert_eq!(world.numbers("SELECT COUNT(*) FROM blobs").await, [1], "nothing else is stored");
+    swept(world).await
+}
+
+async fn what_is_lost_is_not_usable(world: World) -> World {
+    let sha256 = world.keep(&content()).await;
+    let usable = async || {
+        let found = world.store.held_blob(world.repository, sha256).await;
+        HeldBlob::usable(found).await.unwrap().is_some()
+    };
+    assert!(usable().await);
+    world.tamper(Tampering::Flip(0));
+    assert!(usable().await, "nobody has read it yet");
+    let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
+    let (_, error) = drain(&blob, 0..blob.size()).await;
+    assert!(matches!(error, Some(StoreError::Corrupt(_))) && blob.is_damaged());
+    assert!(!usable().await);
+    let found = world.store.blob(world.repository, sha256).await;
+    assert!(matches!(found, Err(StoreError::Corrupt(_))), "{found:?}");
+    assert!(blob.stream(0..10).begun().await.is_err());
+    world.keep(&content()).await;
+    assert!(usable().await);
+    drop(blob);
+    swept(world).await
+}
+
+/// A folder that was not mounted, or a file that was brought back from a backup.
+async fn bytes_that_are_put_back_are_read_again(mut world: World) -> World {
+    let sha256 = world.keep(&content()).await;
+    world.tamper(Tampering::Flip(0));
+    let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
+    assert!(drain(&blob, 0..blob.size()).await.1.is_some());
+    drop(blob);
+    assert!(world.store.blob(world.repository, sha256).await.is_err());
+    world.tamper(Tampering::Flip(0));
+    // Another process remembers nothing of what this one has read.
+    world.reopen().await;
+    is_whole(&world, &content()).await;
+    swept(world).await
+}
+
+async fn a_lost_part_of_an_undo_is_told(world: World) -> World {
+    let sha256 = world.keep(&content()).await;
+    let named = Commit { changes: vec![naming("a", &[sha256])], ..Commit::default() };
+    applied(world.store.commit(world.repository, named).await.unwrap());
+    let entry = world.store.begin_trash(world.repository, "lib", "1.0", "somebody", 7).await.unwrap();
+    let deletion = Commit { trash: Some(entry), ..removing("a") };
+    applied(world.store.commit(world.repository, deletion).await.unwrap());
+    world.sql("UPDATE trash SET open = 0, unshown_bytes = 1").await;
+    world.tamper(Tampering::Delete);
+    let audit = AuditEvent { organization: world.organization, ..AuditEvent::default() };
+    let undo = async || world.store.restore_trash(world.repository, entry, &audit).await;
+    let told = undo().await;
+    assert!(matches!(told, Err(StoreError::Corrupt(_))), "{told:?}");
+    world.keep(&content()).await;
+    assert_eq!(undo().await.unwrap(), Restored::Done);
+    is_whole(&world, &content()).await;
+    swept(world).await
+}
