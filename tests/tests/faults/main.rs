@@ -17,6 +17,7 @@ mod durability;
 mod faults;
 mod file_limit;
 mod integrity;
+mod lost_bytes;
 mod maven_race;
 mod memory;
 mod npm_race;

@@ -1,13 +1,5 @@
 //! Stored bytes that are lost or damaged: whoever sends the same bytes again repairs them, in every
 //! way in which bytes arrive, and what is acknowledged can be fetched.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::clients::{Said, run};
 use packhouse_tests::fault_proxy::{FaultProxy, Mode};
