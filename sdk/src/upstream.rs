@@ -22,9 +22,7 @@ pub struct Fetch {
 
 impl Fetch {
     pub(crate) fn new(host: Box<dyn HostFetch>, target: &str) -> Self {
-        // A query may hold a signature.
-        let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
-        Self { host, path }
+        Self { host, path: public_path(target).to_owned() }
     }
 
     /// A header field; part of what the cache knows an answer by.
@@ -87,6 +85,14 @@ impl Fetch {
     }
 }
 
+/// What clients may see of a target: no query, which may hold a signature, and no host, which may be
+/// one of an inner network.
+fn public_path(target: &str) -> &str {
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let host = path.split_once("://").map(|(_, rest)| rest);
+    host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
+}
+
 /// An upstream's answer. The first question to it waits for its headers.
 pub struct Reply {
     host: Box<dyn HostReply>,
@@ -121,7 +127,8 @@ impl Reply {
         Failure::unusable_upstream(format!("{why}, for {}", self.path))
     }
 
-    /// What was requested, without its query: below the upstream's address, or an absolute address.
+    /// The path that was requested, for people: without its query, and of an absolute address without
+    /// its host.
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -268,7 +268,9 @@ impl FetchTask {
         };
         match received {
             // A refusal says nothing about what is cached.
-            Ok(FetchedResponse { refusal: Some(refusal), .. }) => Ok(self.stale(&cached, &refusal)),
+            Ok(FetchedResponse { refusal: Some(refusal), .. }) => {
+                Ok(self.stale(&cached, &refusal.status.to_string()))
+            }
             Ok(fetched) if fetched.status < 400 || matches!(fetched.status, 404 | 410) => {
                 self.note_fetched(&waiter, fetched.status, true);
                 Ok(Answer::from_upstream(fetched, None))

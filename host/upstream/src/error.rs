@@ -67,6 +67,15 @@ impl UpstreamError {
     pub(crate) fn at(self, path: &str) -> ServiceError {
         match self {
             UpstreamError::Store(_) => self.into(),
+            // Clients need not know the addresses of an inner network; the log and the health do.
+            UpstreamError::Refused(_) => {
+                let why = "the upstream is at an address that is not allowed, or leads to one";
+                ServiceError::Unavailable(format!("{why}, for {path}"))
+            }
+            UpstreamError::CircuitOpen { seconds, .. } => {
+                let why = "the upstream failed again and again and is left alone for";
+                ServiceError::Unavailable(format!("{why} {seconds} s more, for {path}"))
+            }
             other => ServiceError::Unavailable(format!("{other}, for {path}")),
         }
     }

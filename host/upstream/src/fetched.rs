@@ -5,6 +5,8 @@ use std::sync::Arc;
 use packhouse_store::{Arriving, Blob, CachedAnswer, now_ms};
 use tokio::sync::watch;
 
+use super::authentication::CredentialProblem;
+
 /// A response's head, and where its content is. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct FetchedResponse {
@@ -15,8 +17,24 @@ pub(crate) struct FetchedResponse {
     pub content: Content,
     /// Whether the upstream confirmed a cached response.
     pub revalidated: bool,
-    /// Where the upstream refused the request, its status and path in words. Plugins see a 404.
-    pub refusal: Option<Arc<str>>,
+    /// Where the upstream refused the request: how. Plugins see a 404.
+    pub refusal: Option<Refusal>,
+}
+
+/// How an upstream refuses to say what it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub status: u16,
+    /// What became of the upstream's credentials, where that is a problem.
+    pub problem: Option<CredentialProblem>,
+}
+
+impl Refusal {
+    /// What happened at this path, in words.
+    pub(crate) fn at(&self, path: &str) -> String {
+        let problem = self.problem.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default();
+        format!("the upstream answered with status {}, for {path}{problem}", self.status)
+    }
 }
 
 /// Where a response's content is.

@@ -72,6 +72,14 @@ impl FetchPlan {
         self.target.split(['?', '#']).next().unwrap_or_default()
     }
 
+    /// The path for clients: of an absolute target without its host, which may be one of an inner
+    /// network.
+    pub(crate) fn public_path(&self) -> &str {
+        let path = self.path();
+        let host = path.split_once("://").map(|(_, rest)| rest);
+        host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
+    }
+
     /// The key of its response in the caches.
     pub(crate) fn key(&self) -> CacheKey {
         CacheKey { repository: self.repository, name: self.name }
@@ -121,6 +129,10 @@ mod tests {
     use super::*;
 
     fn named(method: &str, target: &str, headers: &[(&str, &str)]) -> CacheName {
+        plan(method, target, headers).name
+    }
+
+    fn plan(method: &str, target: &str, headers: &[(&str, &str)]) -> FetchPlan {
         let mut settings = packhouse_config::repository_settings::effective("{}", false, None);
         settings.insert("upstream".to_owned(), "https://upstream.test/x/".into());
         let view = RepositoryView {
@@ -133,7 +145,20 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let fetch =
             Fetch { method: method.to_owned(), target: target.to_owned(), headers, ..Fetch::default() };
-        FetchPlan::new(&view, fetch, false).unwrap().name
+        FetchPlan::new(&view, fetch, false).unwrap()
+    }
+
+    #[test]
+    fn clients_see_no_host_and_nobody_a_query() {
+        for (target, path, public) in [
+            ("/a/b?signature=x", "/a/b", "/a/b"),
+            ("a/b", "a/b", "a/b"),
+            ("http://10.0.0.1:81/a/b?x#y", "http://10.0.0.1:81/a/b", "/a/b"),
+            ("http://10.0.0.1", "http://10.0.0.1", "/"),
+        ] {
+            let plan = plan("GET", target, &[]);
+            assert_eq!((plan.path(), plan.public_path()), (path, public), "{target}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl ProxyReply {
                 Ok(answer) => {
                     counts.count(answer.outcome);
                     runs.session.note_answer(
-                        runs.plan.repository,
+                        &runs.plan,
                         &answer.fetched,
                         answer.outcome == CacheOutcome::Miss,
                     );
@@ -64,7 +64,7 @@ impl ProxyReply {
             Ok(answer) => answer.clone().unwrap_or_else(|| Err(lost())),
             Err(_) => Err(lost()),
         };
-        answer.map_err(|error| error.at(self.task.plan.path()))
+        answer.map_err(|error| error.at(self.task.plan.public_path()))
     }
 
     /// The blob, if it has the digests that were expected late. One that has not is removed from the cache.
@@ -74,7 +74,7 @@ impl ProxyReply {
             Err(StoreError::BrokenOff(why)) => {
                 let plan = &self.task.plan;
                 self.task.context().store.uncache(plan.repository, &plan.name).await?;
-                Err(UpstreamError::Unavailable(why).at(plan.path()))
+                Err(UpstreamError::Unavailable(why).at(plan.public_path()))
             }
             Err(error) => Err(error.into()),
         }
@@ -131,7 +131,7 @@ impl Reply for ProxyReply {
                 waiter.demand_body();
             }
             let arriving = single_flight::arriving(content.clone()).await;
-            let arriving = arriving.map_err(|error| error.at(self.task.plan.path()))?;
+            let arriving = arriving.map_err(|error| error.at(self.task.plan.public_path()))?;
             if in_time {
                 return Ok(arriving);
             }

@@ -51,7 +51,7 @@ pub struct UpstreamSession {
 pub enum UpstreamReport {
     /// It refused a request, and answered no other one with what it has: its status and the path,
     /// in words.
-    Refused(Arc<str>),
+    Refused(String),
     /// It limits the rate of requests: the seconds to wait, where they are known.
     Throttled(Option<u64>),
 }
@@ -231,13 +231,14 @@ impl UpstreamSession {
 
     /// Notes what an upstream answered. An upstream that refuses one address and has what is wanted
     /// at another refuses nothing. `is_new`: the answer was not remembered.
-    pub(crate) fn note_answer(&self, repository: RepositoryId, fetched: &FetchedResponse, is_new: bool) {
+    pub(crate) fn note_answer(&self, plan: &FetchPlan, fetched: &FetchedResponse, is_new: bool) {
+        let repository = plan.repository;
         let mut reports = lock(&self.reports);
         match &fetched.refusal {
             Some(refusal) => {
-                reports.insert(repository, UpstreamReport::Refused(Arc::clone(refusal)));
+                reports.insert(repository, UpstreamReport::Refused(refusal.at(plan.public_path())));
                 if is_new {
-                    let trouble = (HealthState::Refused, refusal.to_string());
+                    let trouble = (HealthState::Refused, refusal.at(plan.path()));
                     lock(&self.state).troubles.insert(repository, trouble);
                 }
             }

@@ -104,7 +104,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
 fn health_of(health: &RepositoryHealth) -> Markup {
     match health {
         RepositoryHealth::Proxy(view) => {
-            let since = (view.state != HealthState::Ok).then_some(view.since);
+            let since = u64::try_from(view.since).ok().filter(|_| view.state != HealthState::Ok);
             html! { (trouble("The upstream", view.state, since, view.detail.as_deref())) }
         }
         RepositoryHealth::Group(members) => html! {
@@ -115,7 +115,7 @@ fn health_of(health: &RepositoryHealth) -> Markup {
     }
 }
 
-fn trouble(subject: &str, state: HealthState, since: Option<i64>, detail: Option<&str>) -> Markup {
+fn trouble(subject: &str, state: HealthState, since: Option<u64>, detail: Option<&str>) -> Markup {
     let what = match state {
         HealthState::Ok if detail.is_none() => return Markup::default(),
         HealthState::Ok => "answers, but not as it is set up",

@@ -42,7 +42,7 @@ impl Fetcher {
                 let error = match error {
                     StoreError::BrokenOff(why) => {
                         self.note_failure(&UpstreamError::Unavailable(why.clone()));
-                        StoreError::BrokenOff(format!("{why}, for {path}"))
+                        StoreError::BrokenOff(format!("{why}, for {}", self.plan.public_path()))
                     }
                     other => other,
                 };

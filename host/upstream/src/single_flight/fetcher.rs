@@ -11,7 +11,7 @@ use super::super::circuit_breaker::{Pause, UpstreamFailure};
 use super::super::client::UpstreamClient;
 use super::super::context::FetchContext;
 use super::super::error::{UpstreamError, whole_seconds};
-use super::super::fetched::FetchedResponse;
+use super::super::fetched::{FetchedResponse, Refusal};
 use super::super::health::HealthState;
 use super::super::plan::FetchPlan;
 use super::super::redirects::Redirected;
@@ -49,7 +49,8 @@ impl Fetcher {
                     problem,
                     "an upstream refuses a request"
                 );
-                self.client.health.note(HealthState::Refused, Some(refusal));
+                let detail = refusal.at(self.plan.path());
+                self.client.health.note(HealthState::Refused, Some(detail));
             }
             None => self.client.health.note(HealthState::Ok, None),
         }
@@ -92,14 +93,12 @@ impl Fetcher {
         UpstreamError::CircuitOpen { seconds: whole_seconds(pause.wait), reason }
     }
 
-    /// In words, how the upstream refuses to say what it has; none for any other answer, and for
-    /// one to a `POST`, which names no package or file.
-    pub(super) fn refusal(&self, redirected: &Redirected) -> Option<String> {
+    /// How the upstream refuses to say what it has; none for any other answer, and for one to a
+    /// `POST`, which names no package or file.
+    pub(super) fn refusal(&self, redirected: &Redirected) -> Option<Refusal> {
         let status = redirected.response.status().as_u16();
         let refuses = self.plan.is_cacheable() && matches!(status, 401 | 402 | 403 | 405 | 409 | 451);
-        let problem = redirected.problem.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default();
-        refuses
-            .then(|| format!("the upstream answered with status {status} for {}{problem}", self.plan.path()))
+        refuses.then(|| Refusal { status, problem: redirected.problem.clone() })
     }
 
     /// Whether another server's fetch of the same is to be waited for, which this has done once more when it returns.

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::super::body::{self, Coding};
 use super::super::error::UpstreamError;
-use super::super::fetched::{Content, FetchedResponse};
+use super::super::fetched::{Content, FetchedResponse, Refusal};
 use super::super::headers;
 use super::super::plan::FetchPlan;
 use super::super::redirects::{self, Redirected};
@@ -166,8 +166,8 @@ impl Fetcher {
 
     /// The upstream refuses the request: to plugins, what is behind it is not there. What is cached
     /// stays cached.
-    async fn refused(&self, response: Response, url: &Url, refusal: String) -> FetchedResponse {
-        let refusal = Some(refusal.into());
+    async fn refused(&self, response: Response, url: &Url, refusal: Refusal) -> FetchedResponse {
+        let refusal = Some(refusal);
         let fetched = FetchedResponse { status: 404, refusal, ..self.excerpt(response, url).await };
         self.remember_absence(&fetched);
         fetched
