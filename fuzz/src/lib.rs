@@ -412,7 +412,7 @@ pub fn composer_upstream(bytes: &[u8]) {
     let host = MemoryHost::new();
     let mount = host.mount::<Composer>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
     let right = br#"{"metadata-url": "/p2/%package%.json", "security-advisories": {"api-url": "/api"}}"#;
-    let root = if form % 3 == 1 { bytes } else { right };
+    let root = if form % 3 == 1 { bytes } else { &right[..] };
     host.answer_upstream("GET", "packages.json", 200, &[], root);
     for document in ["demo", "demo~dev"] {
         host.answer_upstream("GET", &format!("p2/acme/{document}.json"), 200, &[], bytes);

@@ -295,5 +295,6 @@ fn in_a_group_a_member_that_cannot_be_read_is_left_out() {
     odd.on("/packages.json", Answer::new(500, "no"));
     assert_eq!(numbers(&group, "acme/lib"), ["1.0"]);
     // Only the failing member could have it.
+    odd.on("/p2/acme/absent.json", Answer::new(500, "no"));
     group.get("p2/acme/absent.json").expect(502);
 }
