@@ -22,6 +22,10 @@ const SEALING_KEY: &str = "sealing.key";
 /// The use of the key that backups are signed with, which follows from the key of sealed secrets.
 const SIGNING: &str = "signature of backups";
 
+/// What is said of backups that may be anybody's.
+const UNAUTHENTICATED: &str = "warning: nothing shows who made these backups, and whoever can write to the place may have forged them; name \
+    the server's public key with --signed-by (`packhouse backup key` prints it), or encrypt backups with a passphrase";
+
 /// `packhouse backup TO`, or one of the commands.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -129,10 +133,8 @@ impl OpeningKeys {
         let demand = Demand { signed_by, unauthenticated };
         let vault = Vault::for_reading(Place::to_read(from)?, &keys, demand).await?;
         if !vault.is_authenticated() {
-            tracing::warn!(
-                "nothing shows who made these backups: whoever can write to the place may have forged them. Name the server's public \
-                 key with --signed-by (`packhouse backup key` prints it), or encrypt backups with a passphrase"
-            );
+            // For a verification no log is started.
+            print(UNAUTHENTICATED)?;
         }
         Ok(Arc::new(vault))
     }
