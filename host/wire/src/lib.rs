@@ -19,5 +19,6 @@ pub mod proxy_protocol;
 pub mod range;
 pub mod request_id;
 pub mod request_meters;
+pub mod site;
 pub mod tls;
 pub mod trace;
