@@ -10,6 +10,8 @@ pub struct Api {
     client: Client,
     /// The session's secret.
     pub session: String,
+    /// The path below which the API is; empty for the root.
+    base: String,
 }
 
 /// A token with the secret that is shown once.
@@ -30,13 +32,27 @@ impl Api {
     /// Signs a member in.
     #[track_caller]
     pub fn sign_in_as(server: &Server, email: &str, password: &str) -> Self {
-        let client = Client::new(server.api());
+        Self::enter(Client::new(server.api()), "", email, password)
+    }
+
+    /// Signs the owner in at an API below this path.
+    #[track_caller]
+    pub fn below(client: Client, base: &str) -> Self {
+        Self::enter(client, base, OWNER, PASSWORD)
+    }
+
+    #[track_caller]
+    fn enter(client: Client, base: &str, email: &str, password: &str) -> Self {
         let body = json!({"email": email, "password": password});
-        let answer = client.send(post("/v1/sessions", &body)).expect(201);
+        let answer = client.send(post(&format!("{base}/v1/sessions"), &body)).expect(201);
         let session = answer.field("session");
         assert!(!session.is_empty(), "no session in {}", answer.text());
         let client = client.with("Authorization", &format!("Bearer {session}"));
-        Self { client, session }
+        Self { client, session, base: base.to_owned() }
+    }
+
+    fn at(&self, path: &str) -> String {
+        [&self.base, path].concat()
     }
 
     /// The client that shows the session.
@@ -47,13 +63,13 @@ impl Api {
     /// A call with a JSON body.
     #[track_caller]
     pub fn post(&self, path: &str, body: &Value) -> Response {
-        self.client.send(post(path, body))
+        self.client.send(post(&self.at(path), body))
     }
 
     /// A call of another method with a JSON body.
     #[track_caller]
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Response {
-        let request = Request::new(method, path).header("Content-Type", "application/json");
+        let request = Request::new(method, &self.at(path)).header("Content-Type", "application/json");
         self.client.send(request.body(body.to_string()))
     }
 
@@ -66,7 +82,7 @@ impl Api {
     /// A call without one.
     #[track_caller]
     pub fn call(&self, method: &str, path: &str) -> Response {
-        self.client.send(Request::new(method, path))
+        self.client.send(Request::new(method, &self.at(path)))
     }
 
     /// A fresh confirmation for one action.

@@ -1,5 +1,5 @@
-//! The first start: one organization and its owner in an empty database. And on every start the public address, where
-//! there is one organization alone and it comes from the settings.
+//! The first start: one organization and its owner in an empty database. And on every start the public address: where there is one
+//! organization alone it is that of the settings, and none where they name none, also in a database from elsewhere.
 
 use std::io::Write as _;
 
@@ -67,11 +67,14 @@ fn show(email: &str, password: &Secret) -> std::io::Result<()> {
 }
 
 async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
-    let Some(configured) = &app.config.base_url else { return Ok(()) };
-    let (base_url, host) = (text(configured), host(configured));
-    if only.base_url.as_ref() == Some(&base_url) && only.host == host {
+    let configured = app.config.base_url.as_ref();
+    let (base_url, host) = (configured.map(text), configured.and_then(host));
+    if only.base_url == base_url && only.host == host {
         return Ok(());
     }
-    let set = app.store.set_base_url(only.id, Some(&base_url), host.as_deref(), None).await;
+    if let (Some(before), None) = (&only.base_url, &base_url) {
+        tracing::warn!(before, "base_url is not set any more; links follow the host that a client asks");
+    }
+    let set = app.store.set_base_url(only.id, base_url.as_deref(), host.as_deref(), None).await;
     set.context("failed to set the public address").map(|_| ())
 }
