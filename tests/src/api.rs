@@ -38,6 +38,8 @@ pub struct Api {
     password: String,
     /// Confirmations that are good for several calls, by their action.
     confirmations: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The path below which the API is; empty for the root.
+    base: String,
 }
 
 /// A token with the secret that is shown once.
@@ -58,13 +60,27 @@ impl Api {
     /// Signs a member in.
     #[track_caller]
     pub fn sign_in_as(server: &Server, email: &str, password: &str) -> Self {
-        let client = Client::new(server.api());
+        Self::enter(Client::new(server.api()), "", email, password)
+    }
+
+    /// Signs the owner in at an API below this path.
+    #[track_caller]
+    pub fn below(client: Client, base: &str) -> Self {
+        Self::enter(client, base, OWNER, PASSWORD)
+    }
+
+    #[track_caller]
+    fn enter(client: Client, base: &str, email: &str, password: &str) -> Self {
         let body = json!({"email": email, "password": password});
-        let answer = client.send(post("/v1/sessions", &body)).expect(201);
+        let answer = client.send(post(&format!("{base}/v1/sessions"), &body)).expect(201);
         let session = answer.field("session");
         assert!(!session.is_empty(), "no session in {}", answer.text());
         let client = client.with("Authorization", &format!("Bearer {session}"));
-        Self { client, session, password: password.to_owned(), confirmations: Arc::default() }
+        Self { client, session, password: password.to_owned(), confirmations: Arc::default(), base: base.to_owned() }
+    }
+
+    fn at(&self, path: &str) -> String {
+        [&self.base, path].concat()
     }
 
     /// The client that shows the session.
@@ -81,7 +97,9 @@ impl Api {
     /// A call, with a fresh confirmation where it needs one that is good for several calls.
     #[track_caller]
     pub fn request(&self, request: Request) -> Response {
-        match confirmed_action(&request) {
+        let action = confirmed_action(&request);
+        let request = request.below(&self.base);
+        match action {
             Some(action) => self.confirmed(action).send(request),
             None => self.client.send(request),
         }

@@ -20,6 +20,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// The same request below another path.
+    pub(crate) fn below(self, base: &str) -> Self {
+        Self { target: [base, &self.target].concat(), ..self }
+    }
+
     /// A request for `target`, which is sent byte for byte as it is given.
     pub fn new(method: &str, target: &str) -> Self {
         Self { method: method.into(), target: target.into(), headers: Vec::new(), body: None }

@@ -33,6 +33,7 @@ pub struct ServerBuilder {
     wrapper: Vec<String>,
     ca: Option<PathBuf>,
     proxied: bool,
+    shared: bool,
 }
 
 impl ServerBuilder {
@@ -58,6 +59,18 @@ impl ServerBuilder {
     pub fn secured(mut self, ca: &Path) -> Self {
         self.ca = Some(ca.to_owned());
         self
+    }
+
+    /// One listener serves packages, portal and API.
+    pub fn on_one_listener(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// Ports that nobody holds, for packages and API.
+    fn free_ports(&self) -> [u16; 2] {
+        let packages = free_port();
+        [packages, if self.shared { packages } else { free_port() }]
     }
 
     /// It wants to be told by a PROXY header whose connections are.
@@ -87,7 +100,7 @@ impl ServerBuilder {
             share_compiled(&data);
         }
         let log = home.path().join("server.log");
-        let mut child = self.spawn(&data, &log, [free_port(), free_port()]);
+        let mut child = self.spawn(&data, &log, self.free_ports());
         let status = wait(&mut child).unwrap_or_else(|| {
             let _ = child.kill();
             panic!("it did not end by itself:\n{}", read(&log))
@@ -104,7 +117,7 @@ impl ServerBuilder {
         let log = home.path().join("server.log");
         let mut last = String::new();
         for _ in 0..5 {
-            let ports = [free_port(), free_port()];
+            let ports = self.free_ports();
             let child = self.spawn(&data, &log, ports);
             let [packages, api] = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
             let mut server = Server {
@@ -133,7 +146,7 @@ impl ServerBuilder {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
         share_compiled(&data);
-        let (log, ports) = (home.path().join("server.log"), [free_port(), free_port()]);
+        let (log, ports) = (home.path().join("server.log"), self.free_ports());
         let child = self.spawn(&data, &log, ports);
         let [packages, api] = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         Server { builder: self, child, packages, api, data, log, home: Some(home) }
@@ -160,6 +173,8 @@ impl ServerBuilder {
         }
         // A machine whose disk is nearly full is no reason to fail.
         command.env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "16 MiB");
+        // Nothing in front of it waits for a sign that it stops.
+        command.env("PACKHOUSE_LIMITS_DRAIN_MS", "0");
         command.env("PACKHOUSE_OWNER_EMAIL", OWNER).env("PACKHOUSE_OWNER_PASSWORD", PASSWORD);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(output.try_clone().expect("the log twice")).stderr(output);

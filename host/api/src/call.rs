@@ -21,6 +21,7 @@ use packhouse_config::Limits;
 use packhouse_identity::Secret;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
+use packhouse_wire::site::Site;
 use packhouse_wire::{request_id, trace};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -104,7 +105,8 @@ pub(crate) async fn serve(
     let mut body = CallBody::new(&parts.headers, body);
     let mut shown = Shown::default();
     let judged = Judged::default();
-    let origin = Origin::new(Arc::clone(&app), address(&parts, &app), request_id.to_string());
+    let origin = Origin::new(Arc::clone(&app), address(&parts, &app), request_id.to_string())
+        .at(parts.extensions.get::<Site>().cloned());
     let outcome = match prepare(origin, &endpoint, &mut parts, &mut body, &judged, &mut shown).await {
         Ok(ready) => {
             parts.extensions.insert(Prepared(Arc::new(Mutex::new(Some(ready.call)))));

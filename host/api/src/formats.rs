@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::operations::formats::{self, LoadedFormat, MissingFormat};
+use crate::paging::{self, Page};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
@@ -111,24 +112,18 @@ impl FormatView {
     }
 }
 
-/// Every format.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Formats {
-    items: Vec<FormatView>,
-    /// Always null: there are few.
-    next: Option<String>,
-}
-
 /// Lists the loaded plugins with their limits and state, and the formats of repositories that no plugin is loaded of.
 #[utoipa::path(get, path = "/v1/formats", operation_id = "list_formats",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
-    responses((status = 200, body = Formats)))]
+    params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
+    responses((status = 200, body = Page<FormatView>)))]
 async fn list(call: Call) -> Answer {
-    call.only(&[])?;
+    call.only(&["limit", "after"])?;
     let known = formats::list(call.actor()?).await?;
     let loaded = known.loaded.iter().map(|format| FormatView::new(&call.app, format));
     let missing = known.missing.into_iter().map(|format| FormatView::missing(&call.app, format));
-    Ok(Json(Formats { items: loaded.chain(missing).collect(), next: None }).into_response())
+    let items = loaded.chain(missing).collect();
+    Ok(Json(paging::page_of(&call, items, |format: &FormatView| format.format.clone())?).into_response())
 }
 
 /// A change of a format.

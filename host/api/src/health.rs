@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::request::Parts;
 use serde::Serialize;
 
+use crate::Peer;
+use crate::error::ApiError;
 use crate::error_response::name_request;
 use packhouse_app::App;
 use packhouse_app::readiness::{Report, Status};
 use packhouse_wire::catalogue;
+use packhouse_wire::client_address::proven_caller;
 
 /// 200 as long as the process answers.
 pub(super) async fn live() -> &'static str {
@@ -58,6 +62,31 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     }
     name_request(&mut answer, &request_id);
     answer
+}
+
+/// What was measured, for those who may read it here: 403 `metrics_not_allowed` for others.
+pub(super) async fn guarded_metrics(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    match may_read_metrics(&app, &parts) {
+        Ok(()) => metrics().await,
+        Err(refused) => refused.into_answer(&packhouse_wire::request_id::next()),
+    }
+}
+
+/// Whether a request may read what was measured, by each way that opens it: here its address.
+fn may_read_metrics(app: &App, parts: &Parts) -> Result<(), ApiError> {
+    if is_allowed_address(app, parts) {
+        return Ok(());
+    }
+    Err(ApiError::from(&catalogue::METRICS_NOT_ALLOWED))
+}
+
+/// Whether the request comes from `metrics_allow`, however many proxies it came through.
+fn is_allowed_address(app: &App, parts: &Parts) -> bool {
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
+    let trusted = app.live.trusted_proxies.get();
+    let caller = peer.and_then(|peer| proven_caller(peer, &parts.headers, &trusted));
+    caller.is_some_and(|caller| app.config.metrics_allow.iter().any(|network| network.contains(caller)))
 }
 
 /// What was measured, as Prometheus' text.

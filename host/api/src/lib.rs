@@ -8,6 +8,7 @@ mod activity;
 mod advisories;
 mod attestations;
 mod audit;
+mod below_path;
 mod body;
 mod cache;
 mod call;
@@ -57,8 +58,7 @@ mod tests;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -67,8 +67,6 @@ use http::header::{
     X_FRAME_OPTIONS,
 };
 use packhouse_app::App;
-use packhouse_wire::host::host;
-use packhouse_wire::request_id;
 
 use call::Served;
 pub use call::address;
@@ -121,7 +119,8 @@ fn endpoints() -> Vec<Described> {
     modules.into_iter().flatten().collect()
 }
 
-/// The API as a service, with the pages for people on the same listener. Fails where a handler describes no right.
+/// The API as a service, with the pages for people on the same listener, all below the path of its public address. Fails where a handler
+/// describes no right.
 pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
     let mut router = Router::new();
     for Described { mut paths, handler, .. } in endpoints() {
@@ -136,7 +135,8 @@ pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
     let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
     let mut router = router.merge(pages).merge(health.with_state(Arc::clone(&app)));
     if app.config.metrics_listen.is_none() {
-        router = router.merge(metrics_router());
+        let guarded = Router::new().route("/metrics", get(health::guarded_metrics));
+        router = router.merge(guarded.with_state(Arc::clone(&app)));
     }
     let router = router.fallback(no_such_path).method_not_allowed_fallback(no_such_method);
     // Around all of it: a layer of a router with routes is made anew for each of them, which are hundreds.
@@ -144,21 +144,12 @@ pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
     if app.config.compression {
         all = compressed(all);
     }
-    Ok(all.layer(from_fn(one_host)).layer(map_response(secured)))
+    Ok(all.layer(from_fn_with_state(app, below_path::settle)).layer(map_response(secured)))
 }
 
 /// `/metrics` alone, for a listener of its own.
 pub fn metrics_router() -> Router {
     Router::new().route("/metrics", get(health::metrics))
-}
-
-/// 400 `invalid_request` for a request that does not name one host: what stands in front may have read another.
-async fn one_host(request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    match host(&parts) {
-        Ok(_) => next.run(Request::from_parts(parts, body)).await,
-        Err(sentence) => ApiError::invalid(sentence).into_answer(&request_id::next()),
-    }
 }
 
 /// What every answer carries: it is never rendered, framed, sniffed or kept. There is no CORS: no other origin may read it. A page brings

@@ -72,7 +72,9 @@ pub(crate) fn endpoint<'a>(app: &App, paths: &'a mut Paths) -> anyhow::Result<(E
 
 fn whole(app: &App) -> anyhow::Result<utoipa::openapi::OpenApi> {
     let mut document = Base::openapi();
-    document.servers = app.config.api_url.as_ref().map(|url| vec![Server::new(url.as_str())]);
+    let path = Some(app.config.api_path()).filter(|path| !path.is_empty());
+    let server = app.config.public_api_url().or_else(|| path.map(str::to_owned));
+    document.servers = server.map(|server| vec![Server::new(server)]);
     let mut all = Schemas::new();
     for Described { mut paths, schemas, .. } in crate::endpoints() {
         let (endpoint, operation) = endpoint(app, &mut paths)?;

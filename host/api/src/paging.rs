@@ -37,6 +37,21 @@ impl<T> Page<T> {
     }
 }
 
+/// The page that a call wants of a list that is in memory as a whole, in the order of a key that no two items share.
+pub(crate) fn page_of<T>(
+    call: &Call,
+    mut items: Vec<T>,
+    key: impl Fn(&T) -> String,
+) -> Result<Page<T>, ApiError> {
+    let (limit, after) = (limit(call)? as usize, after::<String>(call)?);
+    items.sort_by_cached_key(&key);
+    items.retain(|item| after.as_ref().is_none_or(|after| key(item) > *after));
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(key);
+    Ok(Page { items, next })
+}
+
 /// The page that a call wants.
 pub(crate) fn request<I: FromStr>(call: &Call) -> Result<PageRequest<I>, ApiError> {
     Ok(PageRequest { limit: limit(call)?, after: after(call)? })

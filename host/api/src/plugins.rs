@@ -16,6 +16,7 @@ use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::confirmations::Action;
 use crate::operations::plugins::{self, ActivationRequest, Installed, Offered};
+use crate::paging::{self, Page};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
@@ -82,14 +83,6 @@ fn shown(asked: &Capabilities) -> Value {
     json!({"claims": claims, "kinds": kinds, "settings": settings, "permissions": permissions})
 }
 
-/// Every component.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Plugins {
-    items: Vec<PluginView>,
-    /// Always null: there are few.
-    next: Option<String>,
-}
-
 /// What a component asks beyond the one that its format runs.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ChangesView {
@@ -124,11 +117,15 @@ pub(crate) struct InstalledView {
 /// Lists the components of the database and those beside the program, with what each asks for, and files that are none.
 #[utoipa::path(get, path = "/v1/plugins", operation_id = "list_plugins",
     extensions(("x-right" = json!(Holds(ManageServer)))),
-    responses((status = 200, body = Plugins)))]
+    params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
+    responses((status = 200, body = Page<PluginView>)))]
 async fn list(call: Call) -> Answer {
-    call.only(&[])?;
-    let items = plugins::list(call.actor()?).await?;
-    Ok(Json(Plugins { items: items.into_iter().map(PluginView::from).collect(), next: None }).into_response())
+    call.only(&["limit", "after"])?;
+    let items = plugins::list(call.actor()?).await?.into_iter().map(PluginView::from).collect();
+    let key = |plugin: &PluginView| {
+        [&plugin.format, plugin.digest.as_deref().unwrap_or_default(), &plugin.source].join(" ")
+    };
+    Ok(Json(paging::page_of(&call, items, key)?).into_response())
 }
 
 /// Where a component is.

@@ -244,14 +244,6 @@ impl From<ListedComponent> for PolicyComponentView {
     }
 }
 
-/// Every component of a policy.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct PolicyComponents {
-    items: Vec<PolicyComponentView>,
-    /// Always null: there are few.
-    next: Option<String>,
-}
-
 /// Makes a policy, which is paused.
 #[utoipa::path(post, path = "/v1/policies", operation_id = "create_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
@@ -363,12 +355,14 @@ async fn end_exception(call: Call) -> Answer {
 /// Lists the components of policies: those beside the program, and those that were installed.
 #[utoipa::path(get, path = "/v1/policy-components", operation_id = "list_policy_components",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
-    responses((status = 200, body = PolicyComponents)))]
+    params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
+    responses((status = 200, body = Page<PolicyComponentView>)))]
 async fn components(call: Call) -> Answer {
-    call.only(&[])?;
+    call.only(&["limit", "after"])?;
     let items = policies::components(call.actor()?).await?;
     let items = items.into_iter().map(PolicyComponentView::from).collect();
-    Ok(Json(PolicyComponents { items, next: None }).into_response())
+    let key = |component: &PolicyComponentView| [&*component.component, &component.digest].join(" ");
+    Ok(Json(paging::page_of(&call, items, key)?).into_response())
 }
 
 /// Installs a component of a policy: it is kept, on every server, and judges nothing until a policy names its digest.

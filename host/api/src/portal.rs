@@ -9,16 +9,18 @@
 //! field of each form, [`Visitor::check`] judges what comes back, [`signed_in`] is the cookie to set after
 //! `operations::sessions::sign_in`, and `operations::confirmations::confirm_by_password` gives the confirmation.
 
-use http::header::{COOKIE, HOST, ORIGIN};
+use http::header::{COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use crate::below_path::SITE;
 use crate::error::ApiError;
 use crate::operations::Caller;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_wire::catalogue;
+use packhouse_wire::site::Site;
 
 /// The cookie of an identity that its member has to confirm.
 pub const LINK: &str = "packhouse_sso_link";
@@ -101,7 +103,8 @@ pub fn signed_out(app: &App) -> Result<HeaderValue, ApiError> {
 pub fn set(app: &App, name: &str, value: &str, seconds: i64) -> Result<HeaderValue, ApiError> {
     let secure = if is_secure(app) { "; Secure" } else { "" };
     let name = named(app, name);
-    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    let path = Some(app.config.api_path()).filter(|path| !path.is_empty()).unwrap_or("/");
+    let text = format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
     let mut field = HeaderValue::try_from(text).map_err(|error| ApiError::Internal(error.into()))?;
     field.set_sensitive(true);
     Ok(field)
@@ -119,9 +122,14 @@ pub fn cookie(app: &App, headers: &HeaderMap, name: &str) -> Option<Secret> {
     }
 }
 
-/// Browsers take a name with this prefix only over TLS and from the host itself, never from one beside it.
+/// Browsers take a name with these prefixes only over TLS; with the first from the host itself, never from one beside it, and for all
+/// of its paths.
 fn named(app: &App, name: &str) -> String {
-    if is_secure(app) { format!("__Host-{name}") } else { name.to_owned() }
+    match (is_secure(app), app.config.api_path()) {
+        (true, "") => format!("__Host-{name}"),
+        (true, _) => format!("__Secure-{name}"),
+        (false, _) => name.to_owned(),
+    }
 }
 
 fn is_secure(app: &App) -> bool {
@@ -132,12 +140,9 @@ fn is_secure(app: &App) -> bool {
 pub fn same_origin(app: &App, headers: &HeaderMap) -> bool {
     let field = |name: &str| headers.get(name).map(|field| field.to_str().unwrap_or("?"));
     let fetched = field("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
-    let origin = match (field(ORIGIN.as_str()), &app.config.api_url) {
-        (None, _) => true,
-        (Some(origin), Some(url)) => origin == url.origin().ascii_serialization(),
-        (Some(origin), None) => {
-            field(HOST.as_str()).is_some_and(|host| origin == format!("{}://{host}", app.api_scheme()))
-        }
-    };
+    let public = app.config.public_api_url();
+    let own = public.as_deref().and_then(Site::of).map(|site| site.as_str().to_owned());
+    let own = own.as_deref().or_else(|| field(SITE.as_str()));
+    let origin = field(ORIGIN.as_str()).is_none_or(|origin| own == Some(origin));
     fetched && origin
 }

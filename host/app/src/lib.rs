@@ -3,6 +3,7 @@
 pub mod attestations;
 pub mod body_budget;
 pub mod certificates;
+pub mod links;
 pub mod live;
 pub mod login_links;
 pub mod mail;
@@ -265,24 +266,6 @@ impl App {
             }));
         }
         report
-    }
-
-    /// The public address of the API, without a slash at its end: as configured, else where it listens.
-    pub fn api_url(&self) -> String {
-        match (&self.config.api_url, self.listening.get()) {
-            (Some(url), _) => public_url::text(url),
-            (None, Some(listening)) => format!("{}://{}", self.api_scheme(), listening.api),
-            (None, None) => format!("{}://{}", self.api_scheme(), self.config.api_listen),
-        }
-    }
-
-    /// The public address of the repository host, without a slash at its end: as configured, else where it listens.
-    pub fn base_url(&self) -> String {
-        match (&self.config.base_url, self.listening.get()) {
-            (Some(url), _) => public_url::text(url),
-            (None, Some(listening)) => format!("{}://{}", self.packages_scheme(), listening.packages),
-            (None, None) => format!("{}://{}", self.packages_scheme(), self.config.packages_listen),
-        }
     }
 }
 

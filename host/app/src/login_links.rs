@@ -5,9 +5,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use packhouse_wire::site::Site;
 use sha2::{Digest as _, Sha256};
 
 use crate::App;
+use crate::links::Side;
 
 /// How long a sign-in can be finished after it was begun: 5 minutes in ms.
 pub const LIFETIME_MS: i64 = 5 * 60 * 1000;
@@ -18,9 +20,9 @@ pub fn page_of(poll: &str) -> String {
     URL_SAFE_NO_PAD.encode(hash)
 }
 
-/// The address of a sign-in's page.
-pub fn url(app: &App, page: &str) -> String {
-    format!("{}/npm-login/{page}", app.api_url())
+/// The address of a sign-in's page, for a client that asked the repository host of this site.
+pub fn url(app: &App, page: &str, site: Option<&Site>) -> String {
+    format!("{}/npm-login/{page}", app.api_url_at(site, Side::Packages))
 }
 
 /// What the secret of a sign-in's token is sealed for.

@@ -1,6 +1,8 @@
-//! Which organization is served at a host, and the public address that links into its repositories start with.
+//! Which organization is served at a host, and by which address the server knows itself.
 
 use packhouse_store::{OrganizationId, OrganizationRow, StoreError};
+use packhouse_wire::host::without_port;
+use packhouse_wire::site::Site;
 use url::Url;
 
 use crate::App;
@@ -10,13 +12,17 @@ use crate::App;
 pub struct Served {
     /// The organization.
     pub organization: OrganizationId,
-    /// What links start with, without a slash at its end.
+    /// The address for which ID tokens are made, without a slash at its end.
     pub base_url: String,
 }
 
-/// Who is served at this address: the organization of its host, or the only one there is. None for an address of another host, unless
-/// that is the host of a server that was given no address.
-pub async fn find_served(app: &App, address: &Url) -> Result<Option<Served>, StoreError> {
+/// Who is served at this address: the organization of its host, or the only one there is. None for an address of another host; a
+/// server without a public address is known by the name that the request itself has, `asked`.
+pub async fn find_served(
+    app: &App,
+    address: &Url,
+    asked: Option<&Site>,
+) -> Result<Option<Served>, StoreError> {
     let Some(host) = address.host_str() else { return Ok(None) };
     let host = match address.port() {
         Some(port) => format!("{host}:{port}"),
@@ -24,11 +30,13 @@ pub async fn find_served(app: &App, address: &Url) -> Result<Option<Served>, Sto
     };
     let all = app.store.organizations().await?;
     Ok(organization_at(&all, Some(&host)).and_then(|row| {
-        let base_url = base_url(app, Some(row), Some(&host));
+        let base_url = own_address(app, Some(row), Some(&host));
         let own = base_url.parse::<Url>().ok()?;
-        let same = own.host_str() == address.host_str()
-            && own.port_or_known_default() == address.port_or_known_default()
-            && address.path().starts_with(own.path().trim_end_matches('/'));
+        let is_free = app.config.base_url.is_none() && row.base_url.is_none();
+        let same = is_free && asked.is_some_and(|asked| Some(asked.name()) == address.host_str())
+            || own.host_str() == address.host_str()
+                && own.port_or_known_default() == address.port_or_known_default()
+                && address.path().starts_with(own.path().trim_end_matches('/'));
         same.then_some(Served { organization: row.id, base_url })
     }))
 }
@@ -48,22 +56,11 @@ fn by_host<'a>(all: &'a [OrganizationRow], host: &str) -> Option<&'a Organizatio
     of(host).or_else(|| of(without_port(host)))
 }
 
-/// A host without its port.
+/// For which host ID tokens are made, and which address is this server's: the organization's address, or the configured one; else the
+/// host of the request where it is a loopback name with the listener's port; else where this listens. It never follows a name that
+/// the client alone says: a token that was made for another service would pass here under that service's name.
 #[must_use]
-pub fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            // An IPv6 address without a port ends in its bracket.
-            if name.contains(':') && !name.ends_with(']') { host } else { name }
-        }
-        _ => host,
-    }
-}
-
-/// What links start with, without a slash at its end: the organization's address, or the configured one; else the host of the
-/// request where it is a loopback name with the listener's port; else where this listens.
-#[must_use]
-pub fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
+pub fn own_address(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
     if let Some(url) = organization.and_then(|row| row.base_url.as_deref()) {
         return url.trim_end_matches('/').to_owned();
     }

@@ -197,8 +197,8 @@ pub(crate) static BOUNDS: &[Key] = &[
         "limits.drain_ms",
         "PACKHOUSE_LIMITS_DRAIN_MS",
         Kind::Millis,
-        "0",
-        "Time for which a server that is to stop goes on serving with readyz at 503, so that a balancer sends no more.",
+        "1000",
+        "Time for which a server that is to stop goes on serving with readyz at 503, so that a balancer sends no more; 0 by default at a terminal.",
     ),
     key(
         "limits.shutdown_ms",

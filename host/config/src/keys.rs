@@ -30,7 +30,7 @@ static GENERAL: &[Key] = &[
         "PACKHOUSE_API_LISTEN",
         Kind::Address,
         "127.0.0.1:8081",
-        "Where the management API listens.",
+        "Where portal and management API listen; the address of packages_listen for one listener that serves both.",
     ),
     key(
         "metrics_listen",
@@ -39,8 +39,27 @@ static GENERAL: &[Key] = &[
         "",
         "A listener for /metrics alone; without it /metrics is on the API's, and names no repository.",
     ),
-    key("base_url", "PACKHOUSE_BASE_URL", Kind::Url, "", "Public address of the repository host."),
-    key("api_url", "PACKHOUSE_API_URL", Kind::Url, "", "Public address of the management API."),
+    key(
+        "metrics_allow",
+        "PACKHOUSE_METRICS_ALLOW",
+        Kind::Networks,
+        "127.0.0.0/8, ::1/128",
+        "Networks of clients that may read /metrics on the API's listener; others are refused.",
+    ),
+    key(
+        "base_url",
+        "PACKHOUSE_BASE_URL",
+        Kind::Url,
+        "",
+        "Public address of the repository host, with or without a path; without it links follow the host that a client asks.",
+    ),
+    key(
+        "api_url",
+        "PACKHOUSE_API_URL",
+        Kind::Url,
+        "",
+        "Public address of portal and management API, with or without a path.",
+    ),
     key(
         "database_url",
         "PACKHOUSE_DATABASE_URL",

@@ -1,6 +1,7 @@
 //! What the operator sets: from a TOML file, the environment and the command line, later ones winning, each value
 //! with where it came from. Strict: a key that is not known is an error that names the nearest one.
 
+mod addresses;
 mod advisories;
 mod attestations;
 mod bound_keys;
@@ -26,6 +27,7 @@ mod webhooks;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,7 +44,7 @@ pub use networks::{Network, UpstreamNetwork, upstream_networks};
 pub use reload::{Changed, Sources};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
 pub use setting::{Setting, Settings, Source};
-pub use values::{SHORTEST_SEALING_KEY, bytes};
+pub use values::{SHORTEST_SEALING_KEY, bytes, public_url};
 pub use webhooks::WebhookBounds;
 
 /// All settings, checked.
@@ -56,6 +58,8 @@ pub struct Config {
     pub api_listen: String,
     /// `host:port` of a listener for /metrics alone.
     pub metrics_listen: Option<String>,
+    /// Networks of clients that may read /metrics on the API's listener.
+    pub metrics_allow: Vec<Network>,
     /// Public address of the repository host.
     pub base_url: Option<Url>,
     /// Public address of the API.
@@ -241,12 +245,14 @@ impl Config {
         };
         let per_plugin = read.plugins()?;
         let disabled = read.disabled()?;
+        read.fitting_addresses()?;
         Ok(Config {
             packages_listen: read.parse("packages_listen", values::address)?,
             api_listen: read.parse("api_listen", values::address)?,
             metrics_listen: read.parse_some("metrics_listen", values::address)?,
-            base_url: read.parse_some("base_url", values::url)?,
-            api_url: read.parse_some("api_url", values::url)?,
+            metrics_allow: read.parse("metrics_allow", networks::networks)?,
+            base_url: read.parse_some("base_url", values::public_url)?,
+            api_url: read.parse_some("api_url", values::public_url)?,
             store: read.store(&data)?,
             runtime: RuntimeConfig {
                 installed: plugins.parent().map(|folder| folder.join("compiled")),
@@ -418,9 +424,17 @@ impl Reader<'_> {
             connections_per_address: self.number("limits.connections_per_address")?,
             organization_request_rate: self.parse("limits.organization_request_rate", values::rate)?,
             credential_request_rate: self.parse("limits.credential_request_rate", values::rate)?,
-            drain: self.millis("limits.drain_ms")?,
+            drain: self.drain()?,
             shutdown: self.millis("limits.shutdown_ms")?,
         })
+    }
+
+    /// None by itself at a terminal: who stops a server there waits for it.
+    fn drain(&self) -> Result<Duration, Mistake> {
+        let is_set = self.settings.get("limits.drain_ms").is_some_and(|set| set.source != Source::Default);
+        let drain = self.millis("limits.drain_ms")?;
+        let at_terminal = std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
+        Ok(if is_set || !at_terminal { drain } else { Duration::ZERO })
     }
 
     fn upstream(&self) -> Result<UpstreamBounds, Mistake> {

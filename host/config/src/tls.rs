@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
         if domains.is_empty() {
             for name in ["base_url", "api_url"] {
-                let url = self.parse_some(name, values::url)?;
+                let url = self.parse_some(name, values::public_url)?;
                 let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
                 // An address that is no name needs a certificate from elsewhere.
                 let names = values::domains(host).map_err(|reason| self.mistake(name, &reason))?;

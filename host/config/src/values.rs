@@ -116,17 +116,43 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
 
 /// An http or https address without a path, a query or a fragment.
 pub(crate) fn url(text: &str) -> Result<url::Url, String> {
-    let wrong = |why: &str| format!("is no public address: {why}; write as in https://packages.example");
+    match public_url(text)? {
+        url if url.path() == "/" => Ok(url),
+        _ => Err(wrong_url("it has a path")),
+    }
+}
+
+fn wrong_url(why: &str) -> String {
+    format!("is no public address: {why}; write as in https://packages.example")
+}
+
+/// An http or https address without a query or a fragment; its path, where it has one, needs no encoding.
+pub fn public_url(text: &str) -> Result<url::Url, String> {
+    let wrong = wrong_url;
     let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     match url.scheme() {
         "http" | "https" if url.host().is_none() => Err(wrong("it has no host")),
-        "http" | "https" if url.path() != "/" => Err(wrong("it has a path")),
+        "http" | "https" if !url.path().bytes().all(plain) || url.path().contains("//") => {
+            Err(wrong("its path is not made of letters, digits, `-`, `.`, `_`, `~` and single slashes"))
+        }
+        "http" | "https" if is_unspecified(&url) => {
+            Err(wrong("it is the unspecified address, which no client can go to"))
+        }
         "http" | "https" if url.query().is_some() || url.fragment().is_some() => Err(wrong("it has a query")),
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
             Err(wrong("it has a password"))
         }
         "http" | "https" => Ok(url),
         _ => Err(wrong("it is neither http nor https")),
+    }
+}
+
+fn is_unspecified(url: &url::Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_unspecified(),
+        Some(url::Host::Ipv6(address)) => address.to_canonical().is_unspecified(),
+        _ => false,
     }
 }
 

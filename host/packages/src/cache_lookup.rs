@@ -75,9 +75,11 @@ struct Slot<'a> {
 }
 
 impl<'a> CacheLookup<'a> {
-    /// Looks a request up. Nothing is kept of a request that is about no repository.
-    pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'a>) -> Self {
-        let slot = request.found().and_then(|row| {
+    /// Looks a request up. Nothing is kept of a request that is about no repository. Where links follow the site that a client names,
+    /// answers are kept for few sites at a time.
+    pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'a>, follows_site: bool) -> Self {
+        let keeps = || !follows_site || cache.sites.keep(&request.head.address);
+        let slot = request.found().filter(|_| keeps()).and_then(|row| {
             let key = CacheKey::of(request.plugin.number(), row.id, &request.members, &request.head)?;
             Some(Slot {
                 key,

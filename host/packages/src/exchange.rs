@@ -51,7 +51,7 @@ impl IdTokenExchange<'_> {
             self.plugin.description().exchanges_at(self.path).find(|exchange| exchange.method() == method);
         let exchange = found.ok_or_else(|| HttpError::of(&catalogue::METHOD_NOT_ALLOWED))?;
         if exchange.gives == Gives::Audience {
-            let audience = audience_of(&context.base_url).to_owned();
+            let audience = audience_of(&context.own_address).to_owned();
             return Ok(self.told(StatusCode::OK, &exchange.answer, head, &|name| {
                 (name == "audience").then(|| audience.as_str().into())
             }));
@@ -99,13 +99,13 @@ impl IdTokenExchange<'_> {
             "token" => Some(minted.secret.reveal().into()),
             "expires" => Some((minted.expires_at / 1000).into()),
             "lifetime" => Some(TOKEN_LIFETIME_S.into()),
-            "audience" => Some(audience_of(&context.base_url).into()),
+            "audience" => Some(audience_of(&context.own_address).into()),
             _ => None,
         }))
     }
 
     fn audiences(&self, context: &RequestContext) -> Vec<String> {
-        self.app.id_token_audiences(&context.base_url, Some(&self.plugin.description().format))
+        self.app.id_token_audiences(&context.own_address, Some(&self.plugin.description().format))
     }
 
     /// The same answer whether or not it is such a token: nobody learns by it what a secret is good for.

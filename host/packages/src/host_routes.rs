@@ -113,8 +113,8 @@ async fn token_service(
     // A client that is refused here is to show a password, not to ask for a bearer: the challenge stays `Basic`.
     context.error_format = Arc::clone(&plugin.description().error_format);
     context.format = Some(plugin.description().format.clone());
-    let (peer, base_url, request_id) = (context.peer, &*context.base_url, &*context.request_id);
-    let service = Service { app, plugin, peer, base_url, request_id };
+    let (peer, own_address, request_id) = (context.peer, &*context.own_address, &*context.request_id);
+    let service = Service { app, plugin, peer, own_address, request_id };
     let (response, credential) = service.answer(parts, query, body, organization).await?;
     context.credential = credential;
     Ok(response)

@@ -81,7 +81,7 @@ async fn look_up(
         credential,
         peer: context.peer,
         bearer_format,
-        base_url: &context.base_url,
+        own_address: &context.own_address,
         request_id: &context.request_id,
     };
     if let Some(claim) = &address.claim {

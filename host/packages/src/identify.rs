@@ -49,7 +49,7 @@ pub(crate) struct IdentityQuery<'a> {
     /// The format whose token service's bearers count here, if any do.
     pub bearer_format: Option<&'a str>,
     /// What links start with: ID tokens are made for this host.
-    pub base_url: &'a str,
+    pub own_address: &'a str,
     /// Names the request in the audit log.
     pub request_id: &'a str,
 }
@@ -92,7 +92,7 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Prin
 /// An ID token as a credential: known by its hash once it was judged, until it expires. A text that looks like one may be a token that
 /// was brought in from elsewhere, and one whose issuer nobody named is something that nobody knows.
 async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> Result<Principal, HttpError> {
-    let IdentityQuery { organization, repository, credential, peer, base_url, request_id, .. } = query;
+    let IdentityQuery { organization, repository, credential, peer, own_address, request_id, .. } = query;
     let hash = id_token_fingerprint(organization, id_token.reveal());
     let mut facts = app.store.look_up(organization, repository, Some(&hash)).await?;
     if facts.token.is_none()
@@ -105,7 +105,7 @@ async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> 
     }
     if !is_known_here(&facts, app.store.now_ms()) && !*app.live.read_only.get() {
         let format = facts.repository.as_ref().map(|row| row.format.as_str());
-        let audiences = app.id_token_audiences(base_url, format);
+        let audiences = app.id_token_audiences(own_address, format);
         let reach = PublisherReach::Organization;
         let request = IdTokenRequest {
             organization,

@@ -27,6 +27,7 @@ mod heard;
 mod host_routes;
 mod identified_request;
 mod identify;
+mod kept_sites;
 mod log;
 mod maintenance;
 mod multipart;
@@ -86,26 +87,50 @@ use self::error_response::{Addresses, ErrorContext, HttpError};
 use self::request_context::RequestContext;
 use self::request_path::RepositoryHost;
 use packhouse_app::App;
+use packhouse_app::links::Side;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
 use packhouse_wire::incoming_body::IncomingBody;
-use packhouse_wire::listen::{self, Holds, NoPlace};
+use packhouse_wire::listen::{self, Holds, NoPlace, Rules};
+use packhouse_wire::site::Site;
 use packhouse_wire::{request_id, trace};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The repository host, for a listener.
+#[derive(Clone)]
+pub struct Packages(Arc<RepositoryHost>);
+
+impl Packages {
+    /// The host of this program, which also compares what candidates would answer from now on.
+    pub fn start(app: Arc<App>) -> Packages {
+        let host = Arc::new(RepositoryHost::new(app));
+        host.start_shadows();
+        Packages(host)
+    }
+
+    /// What holds on a listener where it answers.
+    pub fn rules(app: &App) -> Rules {
+        let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
+        Rules { holds: Holds::ByService, ..rules.with_tls(app.secured().packages) }
+    }
+
+    /// Answers a request that came from this address; every failure is an answer too.
+    pub async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+        self.0.serve(peer.ip(), request).await
+    }
+}
+
 /// Serves the repository host on this listener until the program stops and what was in flight is answered.
 pub async fn run(app: Arc<App>, listener: TcpListener) {
-    let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
-    let rules = listen::Rules { holds: Holds::ByService, ..rules.with_tls(app.secured().packages) };
-    let host = Arc::new(RepositoryHost::new(app));
-    host.start_shadows();
+    let rules = Packages::rules(&app);
+    let packages = Packages::start(app);
     let service = move |peer: SocketAddr| {
-        let host = Arc::clone(&host);
+        let packages = packages.clone();
         service_fn(move |request| {
-            let host = Arc::clone(&host);
-            async move { Ok::<_, Infallible>(host.serve(peer.ip(), request).await) }
+            let packages = packages.clone();
+            async move { Ok::<_, Infallible>(packages.answer(peer, request).await) }
         })
     };
     listen::serve(listener, rules, service).await;
@@ -120,9 +145,10 @@ impl RepositoryHost {
         let (parts, body) = request.into_parts();
         let trusted = self.app.live.trusted_proxies.get();
         let span = trace::request("packages", &parts.method, &parts.headers, peer, &trusted);
+        let site = Site::of_request(&parts, peer, &trusted, self.app.packages_scheme());
         let peer = caller(peer, &parts.headers, &trusted);
         let error_format = resolve::error_format(parts.uri.path(), &self.app.runtime);
-        let mut context = RequestContext::new(request_id::next(), peer, error_format);
+        let mut context = RequestContext::new(request_id::next(), peer, site, error_format);
         let mut body = IncomingBody::new(body, self.app.live.limits.get().body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
             Some(NoPlace) => Err(HttpError::of(&catalogue::SERVER_BUSY)),
@@ -170,12 +196,14 @@ impl RepositoryHost {
     }
 
     fn refuse(&self, refused: HttpError, parts: &Parts, context: &RequestContext) -> Response<Body> {
-        let base_url =
-            if context.base_url.is_empty() { self.app.base_url() } else { context.base_url.clone() };
+        let base_url = match context.base_url.as_str() {
+            "" => self.app.base_url_at(None, context.site.as_ref(), Side::Packages),
+            found => found.to_owned(),
+        };
         let ErrorFormat { template, challenge, token_service } = context.error_format.as_ref();
         let token_service = token_service.as_ref().map(|path| format!("{base_url}{path}"));
         let basic = ChallengeScheme::basic();
-        let api_url = self.app.api_url();
+        let api_url = self.app.api_url_at(context.site.as_ref(), Side::Packages);
         let addresses = Addresses {
             host: organizations::realm(&base_url),
             base_url: &base_url,

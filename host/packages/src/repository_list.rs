@@ -74,7 +74,7 @@ impl RepositoryList<'_> {
             credential: PresentedCredential::read(&self.parts.headers).of_any_format(),
             peer: context.peer,
             bearer_format: None,
-            base_url: &context.base_url,
+            own_address: &context.own_address,
             request_id: &context.request_id,
         };
         let principal = identify::identify(self.app, query).await?;

@@ -13,6 +13,7 @@ use crate::scope::Scopes;
 use crate::services::Caller;
 use crate::trials::{OnTrial, TriedRequest};
 use packhouse_app::App;
+use packhouse_wire::site::Site;
 
 /// What a plugin is told that a repository is, if there is none or the caller may not know of it.
 pub(crate) const UNDISCLOSED_KIND: &str = "hosted";
@@ -100,6 +101,7 @@ impl<'a> RepositoryRequest<'a> {
             organization: self.organization,
             repository: name,
             peer: self.peer,
+            site: Site::of(&self.head.address),
             request_id: Arc::clone(&self.head.request_id),
             policies: self.principal.facts.policies,
         }

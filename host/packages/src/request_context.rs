@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use packhouse_runtime::{Description, ErrorFormat};
 use packhouse_store::{OrganizationId, RepositoryId};
+use packhouse_wire::site::Site;
 
 /// See the module.
 pub(crate) struct RequestContext {
@@ -16,8 +17,14 @@ pub(crate) struct RequestContext {
     pub error_format: Arc<ErrorFormat>,
     /// Whether a 401 asks for what the format says; else it asks for `Basic`.
     pub own_challenge: bool,
+    /// Where the request was made to, which links follow while no public address is set.
+    pub site: Option<Site>,
     /// What links start with; empty until the organization was looked for.
     pub base_url: String,
+    /// Whether that follows the request's site: then a client may make it up.
+    pub follows_site: bool,
+    /// The address for which ID tokens are made; empty until the organization was looked for.
+    pub own_address: String,
     /// Names the credential; never a part of it.
     pub credential: Option<Arc<str>>,
     /// The format that the request turned out to be about.
@@ -32,13 +39,21 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// A request of which nothing more is known.
-    pub(crate) fn new(request_id: Arc<str>, peer: IpAddr, error_format: Arc<ErrorFormat>) -> Self {
+    pub(crate) fn new(
+        request_id: Arc<str>,
+        peer: IpAddr,
+        site: Option<Site>,
+        error_format: Arc<ErrorFormat>,
+    ) -> Self {
         Self {
             request_id,
             peer,
             error_format,
             own_challenge: false,
+            site,
             base_url: String::new(),
+            follows_site: false,
+            own_address: String::new(),
             credential: None,
             format: None,
             caller: None,

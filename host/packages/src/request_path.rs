@@ -25,7 +25,7 @@ use crate::rate_limit::limit_rate;
 use crate::receive::receive;
 use crate::repository_views::RepositoryViews;
 use crate::request_context::RequestContext;
-use crate::resolve::{Route, resolve};
+use crate::resolve::{Route, error_format, read_host, resolve};
 use crate::response_cache::ResponseCache;
 use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
@@ -112,7 +112,10 @@ impl RepositoryHost {
         context: &mut RequestContext,
     ) -> Result<Response<Body>, HttpError> {
         let (app, organizations) = (&self.app, &self.organizations);
-        let target = resolve(parts, &app.runtime)?;
+        let host = read_host(parts)?;
+        let path = organizations.inner_path(app, host.as_deref(), parts.uri.path()).await;
+        context.error_format = error_format(path, &app.runtime);
+        let target = resolve(parts, host, path, &app.runtime)?;
         let address = match target.route {
             Route::Repository(address) => address,
             Route::Host(route) => {
@@ -130,7 +133,7 @@ impl RepositoryHost {
             None => find_plugin(&identified, &self.shadows, context).await?,
         };
         limit_rate(&request)?;
-        let mut cached = CacheLookup::of(&self.cache, &request);
+        let mut cached = CacheLookup::of(&self.cache, &request, context.follows_site);
         let Routed { told, instance } = route(&request, cached.intent()).await?;
         let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry(&self.cache, &app.store).await? {

@@ -82,11 +82,21 @@ pub(crate) struct RequestTarget {
     pub query: Vec<(String, String)>,
 }
 
-/// Reads a request's target. 400 for what is malformed, 414 and 431 for what is too long.
-pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<RequestTarget, HttpError> {
+/// The host that a request names, as the client wrote it, in lower case. 400 for what is malformed, 414 and 431 for what is too long.
+pub(crate) fn read_host(parts: &Parts) -> Result<Option<String>, HttpError> {
     within_limits(parts)?;
-    let host = host(parts).map_err(|sentence| HttpError::with(&catalogue::INVALID_REQUEST, sentence))?;
-    let path = Path::parse(parts.uri.path()).map_err(malformed)?;
+    host(parts).map_err(|sentence| HttpError::with(&catalogue::INVALID_REQUEST, sentence))
+}
+
+/// Reads a request's target, whose path is given without that of the public address. 400 for what is malformed, 414 for what is too
+/// long.
+pub(crate) fn resolve(
+    parts: &Parts,
+    host: Option<String>,
+    path: &str,
+    runtime: &Runtime,
+) -> Result<RequestTarget, HttpError> {
+    let path = Path::parse(path).map_err(malformed)?;
     let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
     Ok(RequestTarget { host, route: find_route(path, &runtime.current()), query })
 }

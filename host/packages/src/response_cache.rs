@@ -17,6 +17,7 @@ use self::level::Level;
 use crate::asked_once::AskedOnce;
 use crate::cache_entry::CacheEntry;
 use crate::cache_meters::CacheMeters;
+use crate::kept_sites::KeptSites;
 use crate::packed_response::PackedEntry;
 use crate::prepared_response::{PreparedResponse, size};
 
@@ -139,6 +140,8 @@ pub(crate) struct ResponseCache {
     hasher: KeyHasher,
     /// Queries that were asked for once: what is made for one is kept from the second time on, since no end of them can be made up.
     asked_once: AskedOnce,
+    /// Sites that answers are kept for, where clients may make them up.
+    pub(crate) sites: KeptSites,
     /// Look-ups by what came of them.
     pub(crate) lookups: CacheMeters,
 }
@@ -157,6 +160,7 @@ impl ResponseCache {
             }),
             hasher: KeyHasher::default(),
             asked_once: AskedOnce::default(),
+            sites: KeptSites::default(),
             lookups: CacheMeters::new("responses"),
         }
     }

@@ -25,6 +25,7 @@ use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::ResolvedCredential;
 use packhouse_upstream::{CallOutcome, UpstreamReport, UpstreamSession};
+use packhouse_wire::site::Site;
 
 /// Who asks, and where.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub(crate) struct Caller {
     /// The name in the request's path, whether or not there is a repository of that name.
     pub repository: Option<String>,
     pub peer: IpAddr,
+    /// The site of the repository host, as links have it.
+    pub site: Option<Site>,
     /// The request's, for the audit log.
     pub request_id: Arc<str>,
     /// The number of the organization's rules over versions; none where none holds.

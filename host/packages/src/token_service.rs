@@ -45,8 +45,8 @@ pub(crate) struct Service<'a> {
     pub plugin: &'a Plugin,
     /// Who asks.
     pub peer: IpAddr,
-    /// What links start with.
-    pub base_url: &'a str,
+    /// The address for which ID tokens are made.
+    pub own_address: &'a str,
     /// Names the request in the audit log.
     pub request_id: &'a str,
 }
@@ -78,7 +78,7 @@ impl Service<'_> {
             credential,
             peer: self.peer,
             bearer_format: None,
-            base_url: self.base_url,
+            own_address: self.own_address,
             request_id: self.request_id,
         };
         let principal = identify::identify(self.app, query).await?;

@@ -16,6 +16,7 @@ use packhouse_api::portal::Visitor;
 use packhouse_api::{address, forms};
 use packhouse_store::Refusal;
 use packhouse_wire::request_id;
+use packhouse_wire::site::Site;
 
 use crate::fields::Fields;
 use crate::seat::{Seat, see_other};
@@ -136,6 +137,7 @@ pub(crate) async fn parameters(parts: &mut Parts) -> HashMap<String, String> {
 /// Where the request comes from.
 pub(crate) fn origin(portal: &Portal, parts: &Parts) -> Origin {
     Origin::new(Arc::clone(&portal.app), address(parts, &portal.app), request_id::next().to_string())
+        .at(parts.extensions.get::<Site>().cloned())
 }
 
 /// Who sits there, with what came along; or the answer for who has no session, and for a form that is not this host's.

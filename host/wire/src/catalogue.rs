@@ -156,6 +156,7 @@ catalogue! {
     POLICY_DENIED = "policy_denied" 403 Reason Packages "{}.";
     ADVISORY_MALWARE = "advisory_malware" 403 Reason Packages "{}";
     PUBLISHED_AT_NOT_PERMITTED = "published_at_not_permitted" 403 Error Packages "Only a member with manage-repositories, or a token of one, may say with Packhouse-Published-At when something was published.";
+    METRICS_NOT_ALLOWED = "metrics_not_allowed" 403 Error Api "These metrics are not for this address. The operator allows networks in `metrics_allow`, or sets `metrics_listen`; a proxy in between must be one of `trusted_proxies`.";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
     NO_REPOSITORY_NAME = "not_found" 404 Error Packages "No repository can have this name.";

@@ -7,13 +7,32 @@ use http::header::FORWARDED;
 
 use packhouse_config::Network;
 
+/// Fields by which a proxy says that it speaks for another client.
+const FORWARDING: [&str; 5] =
+    ["x-forwarded-for", "forwarded", "x-real-ip", "x-forwarded-host", "x-forwarded-proto"];
+
 /// The address of the caller. `Forwarded` (RFC 7239) and `X-Forwarded-For` count only from a trusted proxy, and are read from their
 /// end: the last address that is no trusted proxy itself. Where both are sent `X-Forwarded-For` counts, which is what most proxies
 /// write: one that writes the other must take this one away.
 pub fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    last_known(peer, headers, trusted).0.to_canonical()
+}
+
+/// The address of the caller, as far as every proxy in between is trusted and says for whom it asks. None where a forwarding field
+/// comes from elsewhere, or names no address: then the client may be anybody.
+pub fn proven_caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Option<IpAddr> {
+    if !FORWARDING.iter().any(|name| headers.contains_key(*name)) {
+        return Some(peer.to_canonical());
+    }
+    let (caller, is_named) = last_known(peer, headers, trusted);
+    is_named.then(|| caller.to_canonical())
+}
+
+/// The farthest address that is known, and whether a trusted proxy named it as the client's.
+fn last_known(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> (IpAddr, bool) {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(*address));
     if !is_trusted(&peer) {
-        return peer.to_canonical();
+        return (peer, false);
     }
     let fields = |name: &str| -> Vec<&str> {
         let fields = headers.get_all(name).iter().rev();
@@ -23,34 +42,44 @@ pub fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr 
     let addresses: Vec<Option<IpAddr>> = if listed.is_empty() {
         fields(FORWARDED.as_str()).into_iter().map(forwarded_for).collect()
     } else {
-        listed.into_iter().map(|text| text.parse().ok()).collect()
+        listed.into_iter().map(node).collect()
     };
-    let mut caller = peer;
+    let (mut caller, mut is_named) = (peer, false);
     for address in addresses {
         match (is_trusted(&caller), address) {
-            (true, Some(address)) => caller = address,
-            _ => break,
+            (true, Some(address)) => (caller, is_named) = (address, true),
+            (true, None) => return (caller, false),
+            (false, _) => break,
         }
     }
-    caller.to_canonical()
+    (caller, is_named)
 }
 
 /// The address in `for=` of one element: `192.0.2.1`, `"192.0.2.1:4711"`, `"[2001:db8::1]:4711"`; none for `unknown` and for names
 /// that hide it.
-fn forwarded_for(element: &str) -> Option<IpAddr> {
-    let node = element.split(';').find_map(|pair| {
+pub(crate) fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let value = element.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         name.trim().eq_ignore_ascii_case("for").then(|| value.trim().trim_matches('"'))
     })?;
-    match node.strip_prefix('[') {
+    node(value)
+}
+
+/// An address that may have a port: `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`.
+fn node(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?.0.parse().ok(),
-        None => node.split_once(':').map_or(node, |(address, _)| address).parse().ok(),
+        None => text.split_once(':').map_or(text, |(address, _)| address).parse().ok(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderName;
 
     fn named(peer: &str, name: &'static str, field: &str) -> String {
         let trusted = ["10.0.0.0/8".parse().unwrap()];
@@ -66,6 +95,14 @@ mod tests {
         assert_eq!(named("10.0.0.1", "198.51.100.1, 203.0.113.9, 10.0.0.2"), "203.0.113.9");
         assert_eq!(named("192.0.2.1", "203.0.113.9"), "192.0.2.1");
         assert_eq!(named("10.0.0.1", "nobody"), "10.0.0.1");
+        for (field, expected) in [
+            ("203.0.113.9:4711", "203.0.113.9"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[2001:db8::1]:4711", "2001:db8::1"),
+            ("203.0.113.9:4711, 10.0.0.2:80", "203.0.113.9"),
+        ] {
+            assert_eq!(named("10.0.0.1", field), expected, "{field}");
+        }
     }
 
     #[test]
@@ -82,5 +119,24 @@ mod tests {
             assert_eq!(named("10.0.0.1", "forwarded", field), expected, "{field}");
         }
         assert_eq!(named("192.0.2.1", "forwarded", "for=203.0.113.9"), "192.0.2.1");
+    }
+
+    #[test]
+    fn a_caller_is_proven_where_every_proxy_in_between_is_trusted() {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let proven = |peer: &str, name: &'static str, field: &str| {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), field.parse().unwrap())]);
+            proven_caller(peer.parse().unwrap(), &headers, &trusted).map(|address| address.to_string())
+        };
+        assert_eq!(proven("127.0.0.1", "accept", "*/*").as_deref(), Some("127.0.0.1"));
+        assert_eq!(proven("10.0.0.1", "accept", "*/*").as_deref(), Some("10.0.0.1"));
+        assert_eq!(proven("10.0.0.1", "x-forwarded-for", "127.0.0.1").as_deref(), Some("127.0.0.1"));
+        assert_eq!(proven("10.0.0.1", "forwarded", "for=203.0.113.9").as_deref(), Some("203.0.113.9"));
+        for name in FORWARDING {
+            assert_eq!(proven("127.0.0.1", name, "127.0.0.1"), None, "{name}");
+        }
+        for name in ["x-forwarded-for", "forwarded", "x-forwarded-host", "x-real-ip"] {
+            assert_eq!(proven("10.0.0.1", name, "unknown"), None, "{name}");
+        }
     }
 }

@@ -5,7 +5,8 @@ use http::request::Parts;
 use http::{HeaderMap, Uri, Version};
 
 /// The host that is meant, in lower case: the target's own where it has one, else that of the one `Host` field there may be. None
-/// where HTTP/1.0 names none. The error is a sentence for the caller: several fields, none in HTTP/1.1, or no host's name.
+/// where HTTP/1.0 names none. The error is a sentence for the caller: several fields, none in HTTP/1.1, two different hosts, or no
+/// host's name.
 pub fn host(parts: &Parts) -> Result<Option<String>, &'static str> {
     match named(&parts.uri, &parts.headers)? {
         None if parts.version == Version::HTTP_11 => Err("The request has no Host field."),
@@ -19,15 +20,45 @@ fn named(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, &'static str>
     if fields.next().is_some() {
         return Err("The request has several Host fields.");
     }
-    let host = match (uri.authority(), field) {
-        (Some(authority), _) => authority.as_str().as_bytes(),
-        (None, Some(field)) => field.as_bytes(),
-        (None, None) => return Ok(None),
-    };
+    let authority = uri.authority().map(|authority| read(authority.as_str().as_bytes())).transpose()?;
+    let field = field.map(|field| read(field.as_bytes())).transpose()?;
+    match (authority, field) {
+        // A proxy in front may go by either of them.
+        (Some(authority), Some(field)) if !is_same(uri, &authority, &field) => {
+            Err("The request's target and its Host field name different hosts.")
+        }
+        (authority, field) => Ok(authority.or(field)),
+    }
+}
+
+fn read(host: &[u8]) -> Result<String, &'static str> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
     match std::str::from_utf8(host) {
-        Ok(text) if host.iter().all(allowed) => Ok(Some(text.to_ascii_lowercase())),
+        Ok(text) if host.iter().all(allowed) => Ok(text.to_ascii_lowercase()),
         _ => Err("The Host field is no host's name."),
+    }
+}
+
+/// Whether both name one host; the port of the target's scheme may be left out.
+fn is_same(uri: &Uri, one: &str, other: &str) -> bool {
+    let default = match uri.scheme_str() {
+        Some("https") => ":443",
+        Some("http") => ":80",
+        _ => "",
+    };
+    let plain = |host: &str| host.strip_suffix(default).unwrap_or(host).to_owned();
+    plain(one) == plain(other)
+}
+
+/// A host without its port; an IPv6 address keeps its brackets.
+#[must_use]
+pub fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            // An IPv6 address without a port ends in its bracket.
+            if name.contains(':') && !name.ends_with(']') { host } else { name }
+        }
+        _ => host,
     }
 }
 
@@ -36,14 +67,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_targets_own_host_decides() {
+    fn a_request_names_one_host() {
         let one = HeaderMap::from_iter([(HOST, "Other.example".parse().unwrap())]);
-        assert_eq!(named(&"/".parse().unwrap(), &one).unwrap().unwrap(), "other.example");
-        assert_eq!(named(&"http://a.example:80/".parse().unwrap(), &one).unwrap().unwrap(), "a.example:80");
+        let target = |text: &str| named(&text.parse().unwrap(), &one);
+        assert_eq!(target("/").unwrap().unwrap(), "other.example");
+        assert_eq!(target("http://OTHER.example:80/").unwrap().unwrap(), "other.example:80");
+        for other in ["http://a.example:80/", "http://other.example:8080/", "https://other.example:80/"] {
+            assert!(target(other).is_err(), "{other}");
+        }
+        assert_eq!(
+            named(&"http://a.example/".parse().unwrap(), &HeaderMap::new()).unwrap().unwrap(),
+            "a.example"
+        );
         let mut two = one.clone();
         two.append(HOST, "b".parse().unwrap());
         assert!(named(&"/".parse().unwrap(), &two).is_err());
         let odd = HeaderMap::from_iter([(HOST, "a\"b".parse().unwrap())]);
         assert!(named(&"/".parse().unwrap(), &odd).is_err());
+    }
+
+    #[test]
+    fn a_port_is_no_part_of_a_name() {
+        for (host, name) in [
+            ("a.example", "a.example"),
+            ("a.example:80", "a.example"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("127.0.0.1:8080", "127.0.0.1"),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
     }
 }

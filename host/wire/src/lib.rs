@@ -21,5 +21,6 @@ pub mod request_id;
 pub mod request_meters;
 pub mod send_budget;
 pub mod spill;
+pub mod site;
 pub mod tls;
 pub mod trace;

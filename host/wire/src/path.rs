@@ -17,7 +17,7 @@ pub enum PathError {
     TooLong,
     /// It does not begin with `/`.
     NotAbsolute,
-    /// An empty segment that is not the last.
+    /// An encoded slash at an end of a segment, or beside another one.
     EmptySegment,
     /// `.` or `..`, however they were encoded.
     DotSegment,
@@ -53,7 +53,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// Parses the path of a request target, without its query.
+    /// Parses the path of a request target, without its query. Slashes in a row count as one: what is decided about the path is
+    /// decided about its segments.
     pub fn parse(raw: &str) -> Result<Self, PathError> {
         let raw = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
         let mut path = Self::default();
@@ -65,7 +66,7 @@ impl Path {
         let mut pieces = raw.split('/').peekable();
         while let Some(piece) = pieces.next() {
             if piece.is_empty() && pieces.peek().is_some() {
-                return Err(PathError::EmptySegment);
+                continue;
             }
             if path.segments.len() == MAX_SEGMENTS {
                 return Err(PathError::TooLong);
@@ -74,7 +75,23 @@ impl Path {
             path.encoded_slash |= segment.contains('/');
             path.segments.push(segment);
         }
+        if path.segments.len() == 1 && path.segments.iter().all(String::is_empty) {
+            path.segments.clear();
+        }
         Ok(path)
+    }
+}
+
+/// What follows `base` in a path, or the path itself where `base` is empty; none for a path that does not lie there. `base` begins
+/// with a slash and ends without one.
+pub fn below<'a>(raw: &'a str, base: &str) -> Option<&'a str> {
+    if base.is_empty() {
+        return Some(raw);
+    }
+    let first = raw.bytes().take_while(|byte| *byte == b'/').count().saturating_sub(1);
+    match raw.get(first..)?.strip_prefix(base)? {
+        "" => Some("/"),
+        rest => rest.starts_with('/').then_some(rest),
     }
 }
 
@@ -173,6 +190,9 @@ mod tests {
             ("/trailing./space%20", vec!["trailing.", "space "]),
             ("/%C3%A9/e%CC%81", vec!["é", "e\u{301}"]),
             ("/...", vec!["..."]),
+            ("//", vec![]),
+            ("//a///b", vec!["a", "b"]),
+            ("/a//", vec!["a", ""]),
         ] {
             assert_eq!(segments(raw).unwrap(), wanted, "{raw}");
         }
@@ -181,8 +201,7 @@ mod tests {
     #[test]
     fn hostile_paths_are_refused() {
         for (raw, wanted) in [
-            ("//", PathError::EmptySegment),
-            ("/a//b", PathError::EmptySegment),
+            ("//a/../b", PathError::DotSegment),
             ("/a/../b", PathError::DotSegment),
             ("/./a", PathError::DotSegment),
             ("/%2e%2e/", PathError::DotSegment),
@@ -206,6 +225,22 @@ mod tests {
             ("", PathError::NotAbsolute),
         ] {
             assert_eq!(segments(raw), Err(wanted), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_path_lies_below_a_base() {
+        for (raw, base, rest) in [
+            ("/a/b", "", Some("/a/b")),
+            ("/base/a", "/base", Some("/a")),
+            ("/base/", "/base", Some("/")),
+            ("/base", "/base", Some("/")),
+            ("//base//a", "/base", Some("//a")),
+            ("/based/a", "/base", None),
+            ("/a", "/base", None),
+            ("", "/base", None),
+        ] {
+            assert_eq!(below(raw, base), rest, "{raw} {base}");
         }
     }
 

@@ -1,4 +1,6 @@
-//! What clients of registries are told. The user name beside a token is not looked at; its owner's e-mail address stands there.
+//! What clients of registries are told. The user name beside a token is not looked at; its owner's
+//! e-mail address stands there. A registry is at the root of its host, whatever path the host's
+//! public address has: an image's name begins with the path of the claim below `/v2/`.
 
 use packhouse_sdk::{Client, Install};
 
@@ -18,15 +20,15 @@ const DAEMON: &str = "{http}{{ \"insecure-registries\": [\"{host}\"] }";
 /// What to write where.
 pub(crate) fn clients() -> Vec<Client> {
     let docker_push = format!(
-        "{DOCKER}\ndocker tag IMAGE {{host}}/{{path}}/IMAGE:TAG\ndocker push {{host}}/{{path}}/IMAGE:TAG"
+        "{DOCKER}\ndocker tag IMAGE {{host}}/repositories/{{repository}}/IMAGE:TAG\ndocker push {{host}}/repositories/{{repository}}/IMAGE:TAG"
     );
     let podman_push = format!(
-        "{PODMAN}\n{{https}}podman push IMAGE {{host}}/{{path}}/IMAGE:TAG\n\
-         {{http}}podman push --tls-verify=false IMAGE {{host}}/{{path}}/IMAGE:TAG"
+        "{PODMAN}\n{{https}}podman push IMAGE {{host}}/repositories/{{repository}}/IMAGE:TAG\n\
+         {{http}}podman push --tls-verify=false IMAGE {{host}}/repositories/{{repository}}/IMAGE:TAG"
     );
     let helm_push = format!(
-        "{HELM}\n{{https}}helm push CHART.tgz oci://{{host}}/{{path}}\n\
-         {{http}}helm push --plain-http CHART.tgz oci://{{host}}/{{path}}"
+        "{HELM}\n{{https}}helm push CHART.tgz oci://{{host}}/repositories/{{repository}}\n\
+         {{http}}helm push --plain-http CHART.tgz oci://{{host}}/repositories/{{repository}}"
     );
     vec![
         Client::read("docker", DOCKER),
@@ -44,15 +46,18 @@ pub(crate) fn clients() -> Vec<Client> {
 
 /// One line for each client.
 pub(crate) fn install() -> Vec<Install> {
-    let podman = "{https}podman pull {host}/{path}/{name}:{version}\n\
-                  {http}podman pull --tls-verify=false {host}/{path}/{name}:{version}";
-    let helm = "{https}helm pull oci://{host}/{path}/{name} --version {version}\n\
-                {http}helm pull --plain-http oci://{host}/{path}/{name} --version {version}";
+    let podman = "{https}podman pull {host}/repositories/{repository}/{name}:{version}\n\
+                  {http}podman pull --tls-verify=false {host}/repositories/{repository}/{name}:{version}";
+    let helm = "{https}helm pull oci://{host}/repositories/{repository}/{name} --version {version}\n\
+                {http}helm pull --plain-http oci://{host}/repositories/{repository}/{name} --version {version}";
     vec![
-        Install::shell("docker", "docker pull {host}/{path}/{name}:{version}"),
-        Install::shell("docker, by digest", "docker pull {host}/{path}/{name}@{property:digest}"),
+        Install::shell("docker", "docker pull {host}/repositories/{repository}/{name}:{version}"),
+        Install::shell(
+            "docker, by digest",
+            "docker pull {host}/repositories/{repository}/{name}@{property:digest}",
+        ),
         Install::shell("podman", podman),
         Install::shell("helm", helm),
-        Install::new("Kubernetes", "yaml", "image: {host}/{path}/{name}:{version}"),
+        Install::new("Kubernetes", "yaml", "image: {host}/repositories/{repository}/{name}:{version}"),
     ]
 }

@@ -199,6 +199,24 @@ fn a_component_that_was_compiled_is_not_asked_again_what_it_is() {
     }
 }
 
+/// Whoever connects to a server that has everything waits for it, and is not told to come back.
+#[test]
+fn a_start_with_everything_compiled_sends_nobody_away() {
+    let place = Place::new();
+    place.plugin("generic.wasm", &shipped("generic.wasm"));
+    drop(place.server().start());
+    let mut server = place.server().begin();
+    for address in [server.packages(), server.api()] {
+        let client = Client::new(address);
+        let first = eventually("it takes a connection", || {
+            assert!(server.running(), "{}", server.log());
+            client.try_send(Request::new("GET", "/readyz")).ok()
+        });
+        assert_eq!(first.status, 200, "{}", first.text());
+    }
+    assert!(!server.log().contains("compiling"), "{}", server.log());
+}
+
 /// The process that compiles for this server.
 fn compiling_process(server: &Server) -> u32 {
     let of_server = |process: &u32| {

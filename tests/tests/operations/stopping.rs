@@ -36,6 +36,16 @@ fn a_server_that_is_to_stop_says_so_and_serves_on_until_it_is_told_again() {
     assert!(server.wait().success(), "{}", server.log());
 }
 
+/// Without a setting, and with nobody at a terminal who would wait for it.
+#[test]
+fn a_server_says_that_it_stops_before_it_does_by_default() {
+    let unset = ["env", "-u", "PACKHOUSE_LIMITS_DRAIN_MS"];
+    let mut server = Server::with().wrapped_in(&unset).start();
+    server.terminate();
+    assert!(server.wait().success(), "{}", server.log());
+    assert!(server.log().contains("not ready any more, and still serving"), "{}", server.log());
+}
+
 /// A balancer that asks for readiness now and then, sends on while it holds, and never sends anything twice.
 #[test]
 fn a_balancer_without_retries_loses_nothing_in_a_rolling_restart() {

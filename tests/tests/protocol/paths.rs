@@ -29,8 +29,6 @@ fn hostile() -> Vec<String> {
         "org/%ff/a",
         "org/%/a",
         "org/%zz/a",
-        "org//a/1.0/a-1.0.jar",
-        "/org/a",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -80,6 +78,23 @@ fn what_only_looks_hostile_is_an_ordinary_name() {
     assert_eq!(repository.get("org/example/%C3%A9/1.0/%C3%A9-1.0.jar").expect(200).text(), "file 0");
     assert_eq!(repository.get("org/example/e%CC%81/1.0/e%CC%81-1.0.jar").expect(200).text(), "file 1");
     assert_eq!(repository.get("org/example/LOWER/1.0/LOWER-1.0.jar").expect(200).text(), "file 3");
+}
+
+#[test]
+fn slashes_in_a_row_are_one() {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "slashes");
+    repository.put("org//example/a/1.0//a-1.0.jar", "a").expect(201);
+    for path in [
+        "/repositories/slashes/org/example/a/1.0/a-1.0.jar",
+        "//repositories//slashes/org/example/a/1.0/a-1.0.jar",
+        "/repositories/slashes///org/example/a/1.0/a-1.0.jar",
+    ] {
+        assert_eq!(repository.client.get(path).expect(200).text(), "a", "{path}");
+        server.anonymous().get(path).expect(401);
+    }
+    // One that is encoded is part of a name.
+    repository.get("org%2F%2Fexample/a/1.0/a-1.0.jar").expect(400);
 }
 
 #[test]

@@ -67,9 +67,15 @@ fn table() -> Vec<Probe> {
             "0\r\n\r\n",
         ),
         probe(
+            "absolute form with another host than that of the field",
+            400,
+            &["GET http://elsewhere.example/nowhere HTTP/1.1", HOST],
+            "",
+        ),
+        probe(
             "absolute form: the URI's path counts",
             401,
-            &["GET http://elsewhere.example/nowhere HTTP/1.1", HOST],
+            &["GET http://localhost/nowhere HTTP/1.1", "Host: localhost"],
             "",
         ),
         Probe { name: "bare LF", bytes: b"GET /nowhere HTTP/1.1\nHost: localhost\n\n".to_vec(), status: 400 },

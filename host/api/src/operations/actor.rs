@@ -5,10 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use packhouse_app::App;
+use packhouse_app::links::Side;
 use packhouse_identity as identity;
 use packhouse_identity::permissions::{Permission, Permissions};
-use packhouse_store::{AuditEvent, MemberRow, OrganizationId};
+use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow};
 use packhouse_wire::catalogue::{self, Code};
+use packhouse_wire::site::Site;
 
 use super::confirmations::Action;
 use super::right::{Judged, Right};
@@ -25,13 +27,31 @@ pub struct Origin {
     pub now: i64,
     /// Names the request in its answer, the log and the audit log.
     pub request_id: String,
+    /// Where it was made to, which links follow while no public address is set; none for what no client asked for.
+    pub site: Option<Site>,
 }
 
 impl Origin {
     /// A request that has just come from this address.
     pub fn new(app: Arc<App>, address: IpAddr, request_id: String) -> Origin {
         let now = app.store.now_ms();
-        Origin { app, address, now, request_id }
+        Origin { app, address, now, request_id, site: None }
+    }
+
+    /// The same at this site.
+    #[must_use]
+    pub fn at(self, site: Option<Site>) -> Origin {
+        Origin { site, ..self }
+    }
+
+    /// What links to portal and API start with, without a slash at its end.
+    pub fn api_url(&self) -> String {
+        self.app.api_url_at(self.site.as_ref(), Side::Api)
+    }
+
+    /// What links into the organization's repositories start with, without a slash at its end.
+    pub fn base_url(&self, organization: Option<&OrganizationRow>) -> String {
+        self.app.base_url_at(organization, self.site.as_ref(), Side::Api)
     }
 
     /// An event of somebody who has no session, or none yet; `credential` names what was shown, and is no part of it.

@@ -139,7 +139,7 @@ pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<Minte
 async fn served(origin: &Origin, resource: &str) -> Result<Option<(Url, Served)>, ApiError> {
     for scheme in ["", "https://", "http://"] {
         let Ok(address) = format!("{scheme}{resource}").parse::<Url>() else { continue };
-        if let Some(served) = find_served(&origin.app, &address).await? {
+        if let Some(served) = find_served(&origin.app, &address, origin.site.as_ref()).await? {
             return Ok(Some((address, served)));
         }
     }

@@ -43,7 +43,9 @@ pub(super) async fn begin_login(
         expires_at: now + login_links::LIFETIME_MS,
     };
     match services.app.store.begin_login(login, OPEN_FROM_ONE, OPEN).await? {
-        LoginBegun::Begun => Ok(Login { url: login_links::url(&services.app, &page), id: poll }),
+        LoginBegun::Begun => {
+            Ok(Login { url: login_links::url(&services.app, &page, services.caller.site.as_ref()), id: poll })
+        }
         LoginBegun::TooMany { until } => {
             let wait_ms = u64::try_from(until - now).unwrap_or_default();
             Err(ServiceError::TooMany { retry_after_s: wait_ms.div_ceil(1000).max(1) })

@@ -221,7 +221,7 @@ async fn invite(seat: &Seat) -> Result<Code, ApiError> {
 
 /// The address with a code, which is shown this once.
 fn told(seat: &Seat, title: &str, path: &str, code: &Code) -> axum::response::Response {
-    let address = format!("{}{path}{}", seat.actor.app.api_url(), code.secret.reveal());
+    let address = format!("{}{path}{}", seat.actor.api_url(), code.secret.reveal());
     let body = html! {
         div.card {
             @match code.mailed {

@@ -13,7 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// An error where the server does not answer, or says that it is not well. `live` asks no more than whether the process runs.
 pub(crate) async fn check(config: &Config, live: bool) -> anyhow::Result<()> {
-    let path = if live { "livez" } else { "readyz" };
+    let path = format!("{}/{}", config.api_path(), if live { "livez" } else { "readyz" });
+    let path = path.trim_start_matches('/');
     let at = own_address(&config.api_listen).await?;
     let answer = ask(at, path, config.tls.serves_api()).await?;
     let status = answer.status();

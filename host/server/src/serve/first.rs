@@ -84,7 +84,7 @@ async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
     if let (None, Some(gone)) = (&base_url, &before) {
         tracing::info!(
             base_url = gone,
-            "the settings have no public address any more, so this one is not used"
+            "base_url is not set any more; links follow the host that a client asks"
         );
     }
     let set = app.store.set_base_url(only.id, base_url.as_deref(), host.as_deref(), None).await;

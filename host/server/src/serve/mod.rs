@@ -5,11 +5,13 @@
 //! the server said to be ready.
 
 mod acme;
+mod addresses;
 mod background;
 pub(crate) mod certificates;
 mod first;
 mod greeting;
 mod lock;
+mod one_listener;
 mod private;
 mod redirect;
 mod sealing;
@@ -28,6 +30,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use axum::Router;
+use axum::response::Response;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -47,7 +50,7 @@ use packhouse_app::plugins::signatures::TrustedKeys;
 use packhouse_app::plugins::{add_up_trials, compile_rest, follow_changes};
 use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
-use packhouse_config::Config;
+use packhouse_config::{Config, Network};
 use packhouse_packages as packages;
 use packhouse_wire::descriptors;
 use packhouse_wire::listen::{self, Rules, Windows};
@@ -107,8 +110,10 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     let mut signals = Signals::catch()?;
     let mut watch = Watch::new(&app);
     watch.look().await;
-    let hosts = start(&app, starting.end().await, watch)?;
+    addresses::examine(&app)?;
+    // From the first connection on.
     app.set_serving(true);
+    let hosts = start(&app, starting.end().await, watch)?;
     tokio::spawn(supervisor::watchdog());
     let ready = async {
         app.plugins.whole().await;
@@ -164,7 +169,8 @@ async fn admitted(store: &Store) -> anyhow::Result<()> {
 /// The bound sockets.
 struct Sockets {
     packages: TcpListener,
-    api: TcpListener,
+    /// None where one listener serves both hosts.
+    api: Option<TcpListener>,
     metrics: Option<TcpListener>,
     redirect: Option<TcpListener>,
 }
@@ -173,7 +179,10 @@ impl Sockets {
     async fn bind(config: &Config) -> anyhow::Result<Sockets> {
         Ok(Sockets {
             packages: bind(config, &config.packages_listen, "packages_listen").await?,
-            api: bind(config, &config.api_listen, "api_listen").await?,
+            api: match config.has_one_listener() {
+                true => None,
+                false => Some(bind(config, &config.api_listen, "api_listen").await?),
+            },
             metrics: match &config.metrics_listen {
                 Some(address) => Some(bind(config, address, "metrics_listen").await?),
                 None => None,
@@ -216,23 +225,26 @@ impl Hosts {
 }
 
 fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts> {
-    let listening = Listening { packages: sockets.packages.local_addr()?, api: sockets.api.local_addr()? };
+    let packages = sockets.packages.local_addr()?;
+    let api = sockets.api.as_ref().map_or(Ok(packages), TcpListener::local_addr)?;
+    let listening = Listening { packages, api };
     // Set once: this is the only place.
     let _ = app.listening.set(listening);
     tracing::info!(packages = %listening.packages, api = %listening.api, "serving");
     tracing::info!(shares = ?app.shares, "what is served at one time");
     let rules = app.rules(Windows::CALLS);
     let meters = || Arc::clone(&app.meters.api);
-    let of_api = rules.clone().with_tls(app.secured().api);
-    let mut listeners = vec![
-        tokio::spawn(packages::run(Arc::clone(app), sockets.packages)),
-        tokio::spawn(serve_router(
-            api::router(Arc::clone(app), packhouse_portal::router(app))?,
-            sockets.api,
-            of_api,
-            meters(),
-        )),
-    ];
+    let router = api::router(Arc::clone(app), packhouse_portal::router(app))?;
+    let mut listeners = match sockets.api {
+        Some(listener) => {
+            let of_api = rules.clone().with_tls(app.secured().api);
+            vec![
+                tokio::spawn(packages::run(Arc::clone(app), sockets.packages)),
+                tokio::spawn(serve_router(router, listener, of_api, meters())),
+            ]
+        }
+        None => vec![tokio::spawn(one_listener::run(Arc::clone(app), router, sockets.packages))],
+    };
     if let Some(listener) = sockets.redirect {
         let meters = Arc::new(RequestMeters::new("redirect", None));
         listeners.push(tokio::spawn(serve_router(
@@ -284,20 +296,32 @@ async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meter
     let make = move |peer: SocketAddr| {
         let (router, meters, trusted) = (router.clone(), Arc::clone(&meters), trusted.clone());
         service_fn(move |request: Request<Incoming>| {
-            let mut request = request.map(axum::body::Body::new);
-            request.extensions_mut().insert(Peer(peer.ip()));
             let (router, meters) = (router.clone(), Arc::clone(&meters));
             let trusted = trusted.get();
-            let span = trace::request("api", request.method(), request.headers(), peer.ip(), &trusted);
-            async move {
-                let began = Instant::now();
-                let _ticket = meters.under_way.begin(began.into_std());
-                let method = request.method().clone();
-                let answer = router.oneshot(request).instrument(span).await?;
-                meters.answered(None, &method, answer.status(), began.elapsed());
-                Ok(answer)
-            }
+            async move { Ok(answer(router, &meters, &trusted, peer, request).await) }
         })
     };
     listen::serve(listener, rules, make).await;
+}
+
+/// A router's answer, counted and traced.
+async fn answer(
+    router: Router,
+    meters: &RequestMeters,
+    trusted: &[Network],
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Response {
+    let mut request = request.map(axum::body::Body::new);
+    request.extensions_mut().insert(Peer(peer.ip()));
+    let span = trace::request("api", request.method(), request.headers(), peer.ip(), trusted);
+    let began = Instant::now();
+    let _ticket = meters.under_way.begin(began.into_std());
+    let method = request.method().clone();
+    let answer = match router.oneshot(request).instrument(span).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    };
+    meters.answered(None, &method, answer.status(), began.elapsed());
+    answer
 }

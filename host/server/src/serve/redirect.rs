@@ -10,7 +10,8 @@ use axum::routing::get;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use packhouse_app::App;
-use packhouse_wire::host::host;
+use packhouse_wire::host::{host, without_port};
+use rustls::pki_types::ServerName;
 use url::Url;
 
 /// The port of https, which no address names.
@@ -34,6 +35,9 @@ async fn redirect(State(app): State<Arc<App>>, request: Request) -> Response {
         return (StatusCode::BAD_REQUEST, "The request names no host.\n").into_response();
     };
     let name = without_port(&host);
+    if !is_served(&app, name).await {
+        return (StatusCode::MISDIRECTED_REQUEST, "No such host is served here.\n").into_response();
+    }
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let port = match port(&app, name) {
         HTTPS => String::new(),
@@ -48,6 +52,25 @@ async fn redirect(State(app): State<Arc<App>>, request: Request) -> Response {
     }
 }
 
+/// Whether clients are led on to this name: that of a public address, of an organization, or of a certificate that is served. Whoever
+/// can make others ask here by another name leads them nowhere.
+async fn is_served(app: &App, name: &str) -> bool {
+    let (config, secured) = (&app.config, app.secured());
+    let public = [&config.base_url, &config.api_url];
+    if public.into_iter().flatten().any(|url| url.host_str() == Some(name)) {
+        return true;
+    }
+    let server = ServerName::try_from(name.trim_matches(['[', ']'])).ok();
+    let listeners = [&secured.packages, &secured.api].into_iter().flatten();
+    if let Some(server) = server
+        && listeners.into_iter().any(|tls| tls.served().iter().any(|certificate| certificate.is_for(&server)))
+    {
+        return true;
+    }
+    let organizations = app.store.organizations().await.unwrap_or_default();
+    organizations.iter().filter_map(|row| row.host.as_deref()).any(|host| without_port(host) == name)
+}
+
 /// At which port the host of this name speaks TLS: the API where the name is its alone, else the repository host.
 fn port(app: &App, name: &str) -> u16 {
     let (config, listening) = (&app.config, app.listening.get());
@@ -59,35 +82,4 @@ fn port(app: &App, name: &str) -> u16 {
         listening.filter(|_| config.tls.serves_packages()).map(|listening| listening.packages.port());
     let api = listening.map(|listening| listening.api.port());
     of(&config.base_url).or_else(|| of(&config.api_url)).or(packages).or(api).unwrap_or(HTTPS)
-}
-
-/// The name alone; an IPv6 address keeps its brackets.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port))
-            if port.bytes().all(|byte| byte.is_ascii_digit())
-                && (!name.contains(':') || name.ends_with(']')) =>
-        {
-            name
-        }
-        _ => host,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_is_no_part_of_a_name() {
-        for (host, name) in [
-            ("a.example", "a.example"),
-            ("a.example:80", "a.example"),
-            ("[::1]:80", "[::1]"),
-            ("[::1]", "[::1]"),
-            ("127.0.0.1:8080", "127.0.0.1"),
-        ] {
-            assert_eq!(without_port(host), name);
-        }
-    }
 }

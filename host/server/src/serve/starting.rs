@@ -1,5 +1,5 @@
-//! What is answered while the store is opened, which may take its time after an upgrade. The server says that it lives, that it is not ready
-//! and why, and asks everybody to come back.
+//! What is answered while the store is opened, which may take its time after an upgrade. For two seconds clients that connect wait for the
+//! server itself. From then on it says that it lives, that it is not ready and why, and asks everybody to come back.
 //!
 //! A listener that speaks TLS does so with the certificates of its files. One whose certificates an authority gives does not answer so
 //! early: they lie in the store.
@@ -31,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Sockets, certificates};
 
+/// How long nobody is answered at first: a start with everything compiled is over by then, and who connects meanwhile waits for it
+/// instead of being sent away.
+const HOLD: Duration = Duration::from_secs(2);
 /// Connections at one time, on each listener: there is nothing to be had.
 const CONNECTIONS: usize = 256;
 /// How long the answers that are under way at the end may take.
@@ -44,7 +47,7 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// Answers from now on.
+    /// Answers as soon as the start takes longer than usual.
     pub(super) fn answer(config: &Config, sockets: Sockets) -> anyhow::Result<Starting> {
         let (stop, mut tasks) = (CancellationToken::new(), Vec::new());
         let rules = rules(config, &stop);
@@ -58,11 +61,16 @@ impl Starting {
                 let (kept, answered) = twice(listener)?;
                 let (router, rules) = (answers(), rules.clone().with_tls(tls));
                 let answering = move |_| TowerToHyperService::new(router.clone());
-                tasks.push(tokio::spawn(listen::serve(answered, rules, answering)));
+                let stop = stop.clone();
+                tasks.push(tokio::spawn(async move {
+                    if tokio::time::timeout(HOLD, stop.cancelled()).await.is_err() {
+                        listen::serve(answered, rules, answering).await;
+                    }
+                }));
                 Ok(kept)
             };
         let packages = shared(packages, &config.tls.packages, "packages")?;
-        let api = shared(api, &config.tls.api, "api")?;
+        let api = api.map(|api| shared(api, &config.tls.api, "api")).transpose()?;
         Ok(Starting { sockets: Sockets { packages, api, metrics, redirect }, stop, tasks })
     }
 

@@ -114,6 +114,12 @@ fn a_plain_listener_leads_to_https() {
     assert_eq!(said, format!("308 https://localhost:{packages}/repositories/x/y?z=1"));
     let said = curl(&authority, &["--location", &format!("http://localhost:{port}/")]).well().text;
     assert!(said.contains("Packhouse"), "{said}");
+    // Nobody is led to a name that is not served here.
+    let elsewhere = ["--header", "Host: elsewhere.example", "--output", "/dev/null", "--write-out"];
+    let url = format!("http://localhost:{port}/");
+    let said =
+        curl(&authority, &[&elsewhere[..], &["%{http_code}%{redirect_url}", &url]].concat()).well().text;
+    assert_eq!(said, "421");
     // There is no proof to be had where none is waited for.
     let url = format!("http://localhost:{port}/.well-known/acme-challenge/abc");
     let said = curl(&authority, &["--output", "/dev/null", "--write-out", "%{http_code}", &url]).well().text;

@@ -40,6 +40,7 @@ pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
     let id = actor.organization();
     let organizations = actor.app.store.organizations().await?;
     let organization = organizations.into_iter().find(|organization| organization.id == id);
+    let base_url = actor.base_url(organization.as_ref());
     let mut repositories = Vec::new();
     let mut after = None;
     loop {
@@ -55,8 +56,8 @@ pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
     }
     Ok(Me {
         organization: id,
-        name: organization.as_ref().map(|row| row.name.clone()).unwrap_or_default(),
-        base_url: organization.and_then(|row| row.base_url).unwrap_or_else(|| actor.app.base_url()),
+        name: organization.map(|row| row.name).unwrap_or_default(),
+        base_url,
         permissions: actor.permissions().clone(),
         repositories,
     })

@@ -151,9 +151,7 @@ pub async fn address(actor: &Actor, row: &RepositoryRow) -> Result<String, ApiEr
 /// The public address of the actor's organization, without a slash at its end.
 pub async fn base_url(actor: &Actor) -> Result<String, ApiError> {
     let organizations = actor.app.store.organizations().await?;
-    let own =
-        organizations.into_iter().find(|row| row.id == actor.organization()).and_then(|row| row.base_url);
-    Ok(own.map_or_else(|| actor.app.base_url(), |url| url.trim_end_matches('/').to_owned()))
+    Ok(actor.base_url(organizations.iter().find(|row| row.id == actor.organization())))
 }
 
 /// The repository of this id, where the actor may know of it: 404 `not_found` otherwise. What may be done there is judged afterwards.

@@ -138,7 +138,7 @@ pub async fn document(
     let fetched = fetched.map(|(token, days)| (token.id, days));
     let state = State::Head(match form {
         Form::CycloneDx => cyclonedx::head(&name, actor.now),
-        Form::Spdx => spdx::head(&name, &actor.app.api_url(), actor.now),
+        Form::Spdx => spdx::head(&name, &actor.api_url(), actor.now),
     });
     let app = Arc::clone(&actor.app);
     let (packages, after, written) = (VecDeque::new(), Default::default(), Vec::new());

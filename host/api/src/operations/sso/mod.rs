@@ -45,7 +45,7 @@ pub fn exchange<'a>(
 
 /// Where the provider sends a browser back to.
 pub fn callback_url(origin: &Origin) -> String {
-    format!("{}/v1/sso/callback", origin.app.api_url())
+    format!("{}/v1/sso/callback", origin.api_url())
 }
 
 /// Where a member's browser signs in anew.
@@ -75,7 +75,7 @@ pub async fn ticket(
         expires_at,
     };
     let sealed = ticket.seal(&origin.app.sealer)?;
-    let url = format!("{}/v1/sso/start?ticket={}", origin.app.api_url(), sealed.reveal());
+    let url = format!("{}/v1/sso/start?ticket={}", origin.api_url(), sealed.reveal());
     Ok(SignInAddress { url, expires_at })
 }
 

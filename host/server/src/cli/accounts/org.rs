@@ -1,6 +1,6 @@
 //! `packhouse org`: organizations, each with a public address by which requests find it.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::Subcommand;
 use packhouse_store::{NewOrganization, OrganizationId, OrganizationRow};
 use serde_json::{Value, json};
@@ -86,7 +86,8 @@ fn view(row: &OrganizationRow) -> Value {
 }
 
 fn public(base_url: &Url) -> anyhow::Result<(String, String)> {
-    ensure!(matches!(base_url.scheme(), "http" | "https"), "the base URL is neither http nor https");
+    let base_url = &packhouse_config::public_url(base_url.as_str())
+        .map_err(|reason| anyhow!("the base URL {base_url} {reason}"))?;
     let host = public_url::host(base_url).context("the base URL has no host")?;
     Ok((public_url::text(base_url), host))
 }

@@ -21,8 +21,10 @@ pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findi
     let listeners: Vec<(&str, &String)> =
         listeners.into_iter().filter_map(|(name, address)| Some((name, address?))).collect();
     for (at, (name, address)) in listeners.iter().enumerate() {
-        let same =
-            listeners.iter().skip(at + 1).find(|(_, other)| other == address && !address.ends_with(":0"));
+        let same = listeners.iter().skip(at + 1).find(|(other_name, other)| {
+            let both_hosts = (*name, *other_name) == ("packages_listen", "api_listen");
+            other == address && !address.ends_with(":0") && !both_hosts
+        });
         if let Some((other, _)) = same {
             let label = config.sources.label(other);
             findings.wrong(format!("{label} is the address of {name} too; write another port"));
@@ -30,6 +32,7 @@ pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findi
             findings.wrong(unbound(config, name, &error));
         }
     }
+    together(config, findings);
     public(config, "base_url", config.base_url.as_ref(), config.tls.serves_packages(), findings).await;
     public(config, "api_url", config.api_url.as_ref(), config.tls.serves_api(), findings).await;
     let port = |address: &str| address.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
@@ -46,6 +49,27 @@ pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findi
         before,
         format!("addresses: packages at {}, API at {}", config.packages_listen, config.api_listen),
     );
+}
+
+/// Whether clients can tell packages from portal and API, and whether anybody is told where they are.
+fn together(config: &Config, findings: &mut Findings) {
+    let site = |url: &Option<Url>| url.as_ref().map(Url::origin);
+    let (packages, api) = (site(&config.base_url), site(&config.api_url));
+    let is_same = packages.is_some() && packages == api && config.base_path() == config.api_path();
+    if is_same && !config.has_one_listener() {
+        let label = config.sources.label("api_url");
+        findings.wrong(format!(
+            "{label} is the address of base_url too, and a client cannot tell packages from the portal there; give it a path, as in \
+             https://packages.example/portal"
+        ));
+    }
+    if let Some(listen) = config.unspecified_listener() {
+        let label = config.sources.label(listen);
+        findings.note(format!(
+            "{label} is every address of this machine, and base_url is not set: links follow the host that a client asks; set base_url \
+             and api_url to the addresses that clients use"
+        ));
+    }
 }
 
 async fn public(config: &Config, name: &str, url: Option<&Url>, secured: bool, findings: &mut Findings) {

@@ -1,0 +1,177 @@
+//! A server without a public address: links follow the host that a client asks, and no client's host reaches another's answer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use packhouse_tests::cli::packhouse_with;
+use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::{Api, Client, Connection, Request, Server, server};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// The addresses of repositories, as the repository host lists them.
+fn listed(client: &Client) -> String {
+    client.get("/repositories/").expect(200).text()
+}
+
+#[test]
+fn links_follow_the_host_that_was_asked() {
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    for (host, expected) in [
+        ("packages.corp:8080", "http://packages.corp:8080/repositories/files/"),
+        ("Packages.Corp", "http://packages.corp/repositories/files/"),
+        ("192.0.2.7:81", "http://192.0.2.7:81/repositories/files/"),
+        ("[2001:db8::1]:8080", "http://[2001:db8::1]:8080/repositories/files/"),
+    ] {
+        let text = listed(&repository.client.clone().with("Host", host));
+        assert!(text.contains(expected), "{host}: {text}");
+        let api = Api::sign_in(&server);
+        let client = api.client().clone().with("Host", host);
+        let shown = client
+            .get(&format!("/v1/repositories/{}", repository.id))
+            .expect(200)
+            .field("connection_address");
+        // At the port of the repository host, which the API's own is not.
+        let name = expected.trim_end_matches("/repositories/files/");
+        let name = name.trim_end_matches(|letter: char| letter.is_ascii_digit()).trim_end_matches(':');
+        let name = if host.contains(':') { name } else { "http://packages.corp" };
+        assert_eq!(shown, format!("{name}:{}/repositories/files/", server.packages().port()));
+    }
+}
+
+#[test]
+fn no_link_leads_to_an_unspecified_address() {
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    for host in ["0.0.0.0:8080", "0:8080", "[::]:8080", "a.example:99999", ":8080"] {
+        let text = listed(&repository.client.clone().with("Host", host));
+        let own = format!("http://{}/repositories/files/", server.packages());
+        assert!(text.contains(&own), "{host}: {text}");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_says_where_it_was_asked() {
+    let server = Server::with().env("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8").start();
+    let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    let through = |fields: &[(&str, &str)]| {
+        listed(
+            &fields.iter().fold(repository.client.clone(), |client, (name, value)| client.with(name, value)),
+        )
+    };
+    for fields in [
+        &[("X-Forwarded-Host", "packages.example"), ("X-Forwarded-Proto", "https")][..],
+        &[("Forwarded", "for=203.0.113.9;host=packages.example;proto=https")],
+    ] {
+        let text = through(fields);
+        assert!(text.contains("\"https://packages.example/repositories/files/\""), "{text}");
+    }
+    let other = Server::start();
+    let repository = FormatRepository::hosted(&other, "generic", "files", &json!({}));
+    let client =
+        repository.client.with("X-Forwarded-Host", "evil.example").with("X-Forwarded-Proto", "https");
+    let text = listed(&client);
+    assert!(!text.contains("evil.example") && !text.contains("https://"), "{text}");
+}
+
+#[test]
+fn an_answer_for_one_host_is_not_given_to_another() {
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, "npm", "js", &json!({}));
+    let tarball = "bm90IGEgdGFyYmFsbA==";
+    let publish = json!({
+        "_id": "hello", "name": "hello", "dist-tags": {"latest": "1.0.0"},
+        "versions": {"1.0.0": {"name": "hello", "version": "1.0.0", "dist": {}}},
+        "_attachments": {"hello-1.0.0.tgz": {"content_type": "application/octet-stream", "data": tarball, "length": 13}},
+    });
+    let request = Request::new("PUT", "/repositories/js/hello").header("Content-Type", "application/json");
+    let published = repository.client.send(request.body(publish.to_string()));
+    assert!(published.status < 300, "{}", published.text());
+    let asked = |host: &str| {
+        repository.client.clone().with("Host", host).get("/repositories/js/hello").expect(200).text()
+    };
+    for round in 0..3 {
+        for host in ["evil.example", "packages.corp", "evil.example:81"] {
+            let text = asked(host);
+            assert!(text.contains(&format!("http://{host}/repositories/js/")), "{round} {host}: {text}");
+            let others = ["evil.example/", "packages.corp/", "evil.example:81/"].into_iter();
+            let strange = others
+                .filter(|other| *other != format!("{host}/"))
+                .find(|other| text.contains(&format!("//{other}")));
+            assert_eq!(strange, None, "{round} {host}");
+        }
+    }
+    // Names without end are answered all the same.
+    for number in 0..40 {
+        let host = format!("h{number}.example");
+        assert!(asked(&host).contains(&format!("http://{host}/repositories/js/")));
+    }
+}
+
+#[test]
+fn an_id_token_for_another_service_is_not_accepted_under_that_services_name() {
+    let server = Server::start();
+    let audience = |host: &str| {
+        server.anonymous().with("Host", host).get("/_/oidc/audience").expect(200).field("audience")
+    };
+    let own = server.packages().to_string();
+    for host in ["evil.example", "packages.corp:8080", own.as_str()] {
+        assert_eq!(audience(host), own, "{host}");
+    }
+}
+
+#[test]
+fn a_public_address_that_was_removed_is_not_in_force_any_more() {
+    let data = TempDir::new().unwrap();
+    let server = Server::with().data(data.path()).arg("--base-url").arg("https://production.example").start();
+    let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    assert!(listed(&repository.client).contains("https://production.example/repositories/files/"));
+    drop(server);
+    let server = Server::with().data(data.path()).start();
+    let repository = repository.on(&server);
+    let text = listed(&repository.client);
+    assert!(text.contains(&repository.url) && !text.contains("production.example"), "{text}");
+    let me = Api::sign_in(&server).call("GET", "/v1/me").expect(200).json();
+    assert_eq!(me["organization"]["base_url"], server.base_url());
+    assert!(server.log().contains("base_url is not set any more"), "{}", server.log());
+}
+
+#[test]
+fn a_request_that_names_two_hosts_is_refused() {
+    let server = Server::start();
+    for address in [server.packages(), server.api()] {
+        let send = |target: &str, host: &str| {
+            let mut connection = Connection::open(address).unwrap();
+            let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            connection.send(head.as_bytes()).unwrap();
+            connection.read_response(false).unwrap()
+        };
+        send("http://a.example/livez", "a.example").expect(200);
+        send("http://a.example:80/livez", "A.example").expect(200);
+        for (target, host) in
+            [("http://a.example/livez", "b.example"), ("http://a.example/livez", "a.example:81")]
+        {
+            assert_eq!(send(target, host).expect(400).field("error"), "invalid_request", "{target} {host}");
+        }
+    }
+}
+
+#[test]
+fn the_operator_is_told_that_no_public_address_is_set() {
+    let data = TempDir::new().unwrap();
+    let listen = |port: u16| format!("0.0.0.0:{port}");
+    let (packages, api) = (listen(server::free_port()), listen(server::free_port()));
+    let settings = [("PACKHOUSE_PACKAGES_LISTEN", packages), ("PACKHOUSE_API_LISTEN", api)];
+    let said = packhouse_with(data.path(), &["doctor"], &settings);
+    assert!(said.text.contains("every address of this machine, and base_url is not set"), "{}", said.text);
+    let with_address =
+        [&settings[..], &[("PACKHOUSE_BASE_URL", "http://127.0.0.1:8080".to_owned())]].concat();
+    let said = packhouse_with(data.path(), &["doctor"], &with_address);
+    assert!(!said.text.contains("base_url is not set"), "{}", said.text);
+}
