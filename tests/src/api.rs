@@ -76,7 +76,13 @@ impl Api {
         let session = answer.field("session");
         assert!(!session.is_empty(), "no session in {}", answer.text());
         let client = client.with("Authorization", &format!("Bearer {session}"));
-        Self { client, session, password: password.to_owned(), confirmations: Arc::default(), base: base.to_owned() }
+        Self {
+            client,
+            session,
+            password: password.to_owned(),
+            confirmations: Arc::default(),
+            base: base.to_owned(),
+        }
     }
 
     fn at(&self, path: &str) -> String {

@@ -20,7 +20,7 @@ pub mod range;
 pub mod request_id;
 pub mod request_meters;
 pub mod send_budget;
-pub mod spill;
 pub mod site;
+pub mod spill;
 pub mod tls;
 pub mod trace;

@@ -1,13 +1,5 @@
 //! One name and one port: packages at the root, portal and API below a path, on one listener or behind a proxy. And public addresses that
 //! have a path.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,12 +1,4 @@
 //! Who may read `/metrics` on the API's listener: clients of the allowed networks, whatever stands in between.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::{Client, Response, Server, server};
 

@@ -1,12 +1,4 @@
 //! Every list of the API comes in pages.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::{Api, Server};
 use serde_json::{Value, json};

@@ -1,12 +1,4 @@
 //! A server without a public address: links follow the host that a client asks, and no client's host reaches another's answer.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::cli::packhouse_with;
 use packhouse_tests::repository::FormatRepository;
