@@ -85,10 +85,6 @@ impl Api {
         }
     }
 
-    fn at(&self, path: &str) -> String {
-        [&self.base, path].concat()
-    }
-
     /// The client that shows the session.
     pub fn client(&self) -> &Client {
         &self.client
