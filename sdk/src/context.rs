@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::{
-    Blob, Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer,
+    Blob, Error, Failure, Fetch, Login, LoginState, Merging, PublicKey, Repository, Signature, Token, Writer,
 };
 
 /// The status of an upstream that cannot be asked.
@@ -62,15 +62,23 @@ impl Context {
     }
 
     /// What the first of the [`sources`](Self::sources) answers that has it. One that fails ends the search: what a later one has
-    /// under the same name may be something else.
+    /// under the same name may be something else. One whose document [cannot be read](Failure::unreadable) is passed over, as it is left
+    /// out where documents are merged; its failure stands if none has it.
     ///
     /// # Errors
     /// Those of `ask`.
     pub fn first<T>(
         &self,
-        ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
+        mut ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
     ) -> Result<Option<T>, Failure> {
-        self.sources()?.into_iter().map(ask).find_map(Result::transpose).transpose()
+        let mut merging = Merging::new(self);
+        for source in self.sources()? {
+            if let Some(found) = merging.readable(source, ask(source))? {
+                return Ok(Some(found));
+            }
+        }
+        merging.end(false)?;
+        Ok(None)
     }
 
     /// As [`first`](Self::first), for what is the same wherever it comes from: where an upstream cannot be asked (502), the other

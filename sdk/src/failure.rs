@@ -13,6 +13,9 @@ pub struct Failure {
     pub problems: Vec<Problem>,
     /// For the log alone: what went wrong inside. Never sent.
     pub internal: Option<String>,
+    /// Whether it stands for a document of an upstream's that cannot be read: an answer that is merged of several repositories is
+    /// made without it, as [`Merging`](crate::Merging) has it.
+    pub unreadable: bool,
 }
 
 /// One thing that is wrong.
@@ -30,7 +33,7 @@ impl Failure {
     /// A refusal with one problem.
     pub fn new(status: u16, code: impl Into<String>, message: impl Into<String>) -> Self {
         let problem = Problem { code: code.into(), message: message.into(), detail: String::new() };
-        Self { status, headers: Vec::new(), problems: vec![problem], internal: None }
+        Self { status, headers: Vec::new(), problems: vec![problem], internal: None, unreadable: false }
     }
 
     /// 400 `invalid_request`: what was sent makes no sense.
@@ -74,6 +77,13 @@ impl Failure {
     /// 413 `file_too_large`.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(413, "file_too_large", message)
+    }
+
+    /// 502 `upstream_unavailable`: an upstream sent a document that cannot be read as what it should be. `what` names it and says
+    /// why, as in `simple/six/: it is not a page of the Simple API`.
+    pub fn unreadable(what: &str) -> Self {
+        let text = format!("The upstream repository sent a document that cannot be read: {what}");
+        Self { unreadable: true, ..Self::new(502, "upstream_unavailable", text) }
     }
 
     /// 500 `internal_error`: `text` goes to the log, the client is told nothing of it.

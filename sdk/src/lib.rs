@@ -58,6 +58,7 @@ mod find_at;
 mod format;
 mod identity;
 mod intent;
+mod merging;
 mod output;
 mod params;
 mod pattern;
@@ -102,6 +103,7 @@ pub use find_at::FindAt;
 pub use format::{Format, Present, Retention, Upkeep, Versions};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
+pub use merging::Merging;
 pub use output::Output;
 pub use packhouse_names::{
     AffectedRange, AffectedVersions, Folding, Place, RangeEvent, Release, ReleaseVerdict, places, runs,
