@@ -66,14 +66,14 @@ impl Fetch {
     /// The answer belongs to this file of this version, as its signature or a part of it does: it is judged as that file is, and is not
     /// shown.
     pub fn part_of(mut self, name: &str, version: &str, path: &str) -> Self {
-        self.0.part_of(name, version, path);
+        self.host.part_of(name, version, path);
         self
     }
 
     /// The answer is metadata that the plugin reads, and no policy judges it. Any other answer of a proxy is judged: as the version of
     /// [`Fetch::show_as`] or [`Fetch::part_of`], else by the packages of [`Intent::about_package`](crate::Intent::about_package) alone.
     pub fn metadata(mut self) -> Self {
-        self.0.metadata();
+        self.host.metadata();
         self
     }
 
