@@ -17,6 +17,7 @@ mod durability;
 mod faults;
 mod file_limit;
 mod integrity;
+mod large_python_pages;
 mod maven_race;
 mod memory;
 mod npm_race;

@@ -1,12 +1,4 @@
 //! A project of a hundred thousand files and more goes through a proxy and a group in memory that does not grow with it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::Server;
 use packhouse_tests::http::Request;

@@ -1,12 +1,4 @@
 //! One upstream's odd document takes nothing from what the others have, and a checksum that nobody may see takes no file away.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
-)]
 
 use packhouse_tests::Server;
 use packhouse_tests::http::{Request, Response};
