@@ -6,6 +6,8 @@ use serde::Serialize;
 
 /// Bytes that need not be a blob, and that are handed to one at a time.
 const INLINE: usize = 1 << 20;
+/// Texts and sections that are handed over at one time: their list is bounded too.
+const PARTS: usize = 20_000;
 
 /// A document on its way to be a response's content: inline while it is small, else through a blob.
 ///
@@ -47,7 +49,7 @@ impl<'a> Output<'a> {
     /// # Errors
     /// The host's, when the blob cannot be written.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
-        if self.held + self.buffer.len() + text.len() > INLINE {
+        if self.held + self.buffer.len() + text.len() > INLINE || self.parts.len() >= PARTS {
             self.hand_over()?;
         }
         self.buffer.extend_from_slice(text.as_bytes());

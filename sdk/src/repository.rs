@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Releases that the host judges at once.
-const RELEASES: usize = 100_000;
+/// Releases that the host judges at once: what is known of so many may be handed over in one call.
+const RELEASES: usize = 10_000;
 /// Packages whose advisories are asked for at once.
 const ADVISED: usize = 200;
 /// Names that the host is asked for at once, and their bytes.

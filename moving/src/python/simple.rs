@@ -14,6 +14,12 @@ use crate::place::{Place, Read};
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
+/// How the files end that an index lists: what cannot be moved of them is reported.
+const FILES: [&str; 19] = [
+    ".whl", ".gz", ".zip", ".tgz", ".bz2", ".tbz", ".xz", ".txz", ".lz", ".tlz", ".lzma", ".Z", ".tar",
+    ".egg", ".exe", ".msi", ".rpm", ".deb", ".dmg",
+];
+
 /// A simple index.
 #[derive(Clone, Debug)]
 pub(crate) struct Simple {
@@ -130,7 +136,7 @@ impl Simple {
             let (address, fragment) = link.href.split_once('#').unwrap_or((&link.href, ""));
             let path = address.split('?').next().unwrap_or_default();
             let filename = percent::decode(path.rsplit('/').next().unwrap_or_default());
-            if !["whl", "gz", "zip", "egg", "exe", "bz2", "tgz"].iter().any(|end| filename.ends_with(end)) {
+            if !FILES.iter().any(|end| filename.ends_with(end)) {
                 continue;
             }
             let mut hashes = Digests::default();
@@ -224,6 +230,15 @@ mod tests {
         }
         assert_eq!(of_json[0].uploaded.unwrap().to_string(), "2020-01-02T03:04:05Z");
         assert_eq!(time("2020-01-02T03:04:05.5").unwrap().to_string(), "2020-01-02T03:04:05.5Z");
+    }
+
+    #[test]
+    fn whatever_a_page_lists_is_told() {
+        let names = ["demo-1.0.tar.bz2", "demo-1.0.tgz", "demo-1.0.tar.xz", "demo-1.0.msi", "demo-1.0-1.rpm"];
+        let html: String = names.iter().map(|name| format!("<a href='{name}'>{name}</a>")).collect();
+        let html = format!("<a href='../'>up</a>{html}<a href='?C=N'>sort</a>");
+        let files = index().of_links(&page(&html, "text/html"), "demo/").unwrap().files;
+        assert_eq!(files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>(), names);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use crate::answer::{made, missing};
 use crate::index::{self, Document};
 use crate::layout::{METADATA, Target, join};
-use crate::metadata::{Metadata, Plugin};
+use crate::metadata::{Metadata, Plugin, SnapshotFile};
 use crate::version::Version;
-use crate::{hosted, proxy, sums};
+use crate::{archetypes, hosted, proxy, sums};
 use packhouse_sdk::{Context, Failure, Repository, Request, Response};
 
 /// Answers a read from the members.
@@ -23,8 +23,16 @@ pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Re
                 let document = merged(cx, folder)?.ok_or_else(|| missing(&of.subject()))?;
                 Ok(Response::text(sums::of(cx, &document.bytes, *algorithm)?).revalidate())
             }
+            Target::File(file) if file.path == archetypes::PATH => {
+                let catalogue = archetypes::merged(cx, request)?.ok_or_else(|| missing(archetypes::PATH))?;
+                Ok(Response::text(catalogue.digest(algorithm.name())?.hex()).revalidate())
+            }
             _ => first(cx, request, target),
         },
+        Target::File(file) if file.path == archetypes::PATH => {
+            let catalogue = archetypes::merged(cx, request)?.ok_or_else(|| missing(archetypes::PATH))?;
+            Ok(Response::blob(catalogue).content_type("text/xml").revalidate())
+        }
         Target::File(_) => first(cx, request, target),
     }
 }
@@ -63,7 +71,7 @@ fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
     }
     let modified = all.iter().map(|document| document.modified).max().unwrap_or_default();
     let read: Vec<Metadata> =
-        all.iter().filter_map(|document| Metadata::read(&document.bytes).ok()).collect();
+        all.iter().filter_map(|document| Metadata::read_foreign(&document.bytes).ok()).collect();
     let mut plugins: Vec<Plugin> = Vec::new();
     for plugin in read.iter().flat_map(|metadata| &metadata.plugins) {
         if plugins.iter().all(|known| known.prefix != plugin.prefix) {
@@ -77,7 +85,7 @@ fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
 /// What an upstream says of a folder, without plugins of a group that are not looked for there.
 fn foreign(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
     let Some(document) = proxy::document(cx, proxy, folder)? else { return Ok(None) };
-    let Ok(mut metadata) = Metadata::read(&document.bytes) else { return Ok(Some(document)) };
+    let Ok(mut metadata) = Metadata::read_foreign(&document.bytes) else { return Ok(Some(document)) };
     let group = folder.replace('/', ".");
     let name = |plugin: &Plugin| format!("{group}:{}", plugin.artifact);
     let names: Vec<String> = metadata.plugins.iter().map(name).collect();
@@ -89,11 +97,12 @@ fn foreign(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Docu
     Ok(Some(Document { bytes: metadata.write().into_bytes(), ..document }))
 }
 
-/// Both documents as one: all versions in their order, and of a snapshot the builds of whichever is newer.
+/// Both documents as one: all versions in their order, and of a snapshot the newest build of each file.
 fn merge(one: Metadata, other: Metadata) -> Metadata {
     let (mut newer, older) = if other.updated > one.updated { (other, one) } else { (one, other) };
     newer.group = newer.group.or(older.group);
     newer.artifact = newer.artifact.or(older.artifact);
+    newer.files = newest_files(newer.files, older.files);
     if newer.versions.is_empty() && older.versions.is_empty() {
         return newer;
     }
@@ -106,6 +115,22 @@ fn merge(one: Metadata, other: Metadata) -> Metadata {
     newer.versions = versions.into_iter().map(Version::into_text).collect();
     newer.versions.dedup();
     newer
+}
+
+/// Of each classifier and extension the file that was updated last; of two at one time that of `newer`.
+fn newest_files(newer: Vec<SnapshotFile>, older: Vec<SnapshotFile>) -> Vec<SnapshotFile> {
+    let mut files = newer;
+    for file in older {
+        let is_same = |known: &&mut SnapshotFile| {
+            (&known.classifier, &known.extension) == (&file.classifier, &file.extension)
+        };
+        match files.iter_mut().find(is_same) {
+            Some(known) if known.updated < file.updated => *known = file,
+            Some(_) => {}
+            None => files.push(file),
+        }
+    }
+    files
 }
 
 #[cfg(test)]
@@ -129,5 +154,26 @@ mod tests {
             (Some("1.10"), Some("2.0-SNAPSHOT"))
         );
         assert_eq!(merged.updated.as_deref(), Some("3"));
+    }
+
+    #[test]
+    fn of_a_snapshot_each_file_has_its_newest_build() {
+        let file = |classifier: &str, value: &str, updated: &str| SnapshotFile {
+            classifier: classifier.into(),
+            extension: "jar".into(),
+            value: value.into(),
+            updated: updated.into(),
+        };
+        let snapshot = |files: &[SnapshotFile], updated: &str| Metadata {
+            version: Some("1-SNAPSHOT".into()),
+            files: files.to_vec(),
+            updated: Some(updated.into()),
+            ..Metadata::default()
+        };
+        let one = snapshot(&[file("", "1-a-1", "1"), file("linux", "1-a-1", "1")], "1");
+        let two = snapshot(&[file("", "1-b-2", "2"), file("windows", "1-b-2", "2")], "2");
+        let expected = [file("", "1-b-2", "2"), file("windows", "1-b-2", "2"), file("linux", "1-a-1", "1")];
+        assert_eq!(merge(one.clone(), two.clone()).files, expected);
+        assert_eq!(merge(two, one).files, expected);
     }
 }

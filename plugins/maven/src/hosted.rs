@@ -61,8 +61,7 @@ fn stored(repository: &Repository, file: &FilePath, record: FileRecord) -> Resul
             response = sums::header(response, algorithm, hex);
         }
     }
-    let moving = file.item.as_ref().is_some_and(|item| item.kind == Kind::Moving);
-    Ok(if moving { response.revalidate() } else { response.immutable() })
+    Ok(if file.may_change() { response.revalidate() } else { response.immutable() })
 }
 
 /// A checksum is always of the bytes that are served: in the words in which it was put, or computed.

@@ -5,7 +5,7 @@
 
 use crate::checksum::Algorithm;
 use crate::snapshot::{self, Build};
-use crate::version::is_snapshot;
+use crate::version::{self, is_snapshot};
 
 /// The file in which Maven keeps what a folder holds.
 pub(crate) const METADATA: &str = "maven-metadata.xml";
@@ -161,6 +161,19 @@ impl FilePath {
         Self { path: path.to_owned(), item }
     }
 
+    /// Whether its bytes may change: those of a snapshot without a timestamp, and of a file that belongs to no artifact, as a
+    /// catalogue. One whose name carries the version that its folder is called by is a release's, however it is laid out.
+    pub(crate) fn may_change(&self) -> bool {
+        match &self.item {
+            Some(item) => item.kind == Kind::Moving,
+            None => {
+                let (folders, name) = self.path.rsplit_once('/').unwrap_or_default();
+                let version = folders.rsplit('/').next().unwrap_or_default();
+                !(version.contains(|symbol: char| symbol.is_ascii_digit()) && name.contains(version))
+            }
+        }
+    }
+
     /// The folder that it lies in, without a slash at its end.
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
@@ -210,8 +223,7 @@ impl Item {
         for (what, value) in
             [("group", &self.group), ("artifact", &self.artifact), ("version", &self.version)]
         {
-            let bad = |c: &char| c.is_whitespace() || "\\:\"<>|?*[](){},".contains(*c);
-            if let Some(c) = value.chars().find(bad) {
+            if let Some(c) = value.chars().find(|symbol| version::is_impossible(*symbol)) {
                 let text = format!("The {what} `{value}` holds `{c}`, which Maven does not allow");
                 return Err(BadPath(text));
             }
@@ -297,6 +309,24 @@ mod tests {
             "g/lib/1.0/lib-1.0x.jar",
         ] {
             assert_eq!(item(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_no_artifact_may_change() {
+        for (path, expected) in [
+            ("archetype-catalog.xml", true),
+            (".index/nexus-maven-repository-index.gz", true),
+            ("org/example/lib/notes.txt", true),
+            ("g/lib/1.0/other.jar", true),
+            ("g/lib/1.0-SNAPSHOT/lib-1.0-SNAPSHOT.jar", true),
+            ("g/lib/1.0-SNAPSHOT/lib-1.0-20261121.050140-3.pom", false),
+            ("g/lib/1.0/lib-1.0.jar", false),
+            ("g/lib/1.0/lib-1.0.jar.asc", false),
+            ("org.example/lib/1.0/lib-1.0.jar", false),
+            ("g/lib/1.0/ivy-1.0.xml", false),
+        ] {
+            assert_eq!(FilePath::stored(path).may_change(), expected, "{path}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! `maven-metadata.xml`, listings. docs/formats/maven.md says what is served and what was decided.
 
 mod answer;
+mod archetypes;
 mod checksum;
 mod clients;
 mod delete;
@@ -57,6 +58,7 @@ impl Format for Maven {
                     "Whether a file that is there already may be put again when its bytes are the same",
                 ),
             )
+            .setting(proxy::POLICY, proxy::policy_setting())
     }
 
     fn routes(router: &mut Router) {

@@ -3,7 +3,7 @@
 mod read;
 mod write;
 
-pub(crate) use read::BadMetadata;
+pub(crate) use read::{BadMetadata, decoded};
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,8 @@ pub(crate) struct Metadata {
     pub(crate) latest: Option<String>,
     pub(crate) release: Option<String>,
     pub(crate) versions: Vec<String>,
+    /// Versions of an upstream's document that no artifact can have.
+    pub(crate) left_out: usize,
     /// The newest build of a snapshot: `20261121.050140`, and its number.
     pub(crate) timestamp: Option<String>,
     pub(crate) build: Option<String>,

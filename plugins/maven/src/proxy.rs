@@ -2,24 +2,21 @@
 
 mod metadata;
 mod signed;
+mod stated;
 
 use crate::answer::{made, missing};
 use crate::checksum::Algorithm;
-use crate::layout::{FilePath, Item, Kind, METADATA, Target, join};
+use crate::layout::{FilePath, METADATA, Target, join};
 use crate::{media, sums};
 use packhouse_sdk::{
-    Context, Digest, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response, percent_encode,
+    Context, Failure, Fetch, Freshness, Reply, Repository, Request, Response, percent_encode,
 };
 
 use signed::Judged;
+use stated::Policy;
 
 pub(crate) use metadata::document;
-
-/// Bytes of a checksum's file.
-const SUM_LIMIT: u64 = 4096;
-
-/// Checksums that a file is compared with, in the order in which they are looked for: nearly every upstream has the first.
-const STATED: [Algorithm; 3] = [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Md5];
+pub(crate) use stated::{POLICY, policy_setting};
 
 /// Answers a read from the upstream of `proxy`.
 pub(crate) fn get(
@@ -48,12 +45,17 @@ fn encoded(path: &str) -> String {
 }
 
 fn ask(cx: &Context, method: &str, file: &FilePath) -> Fetch {
-    let fetch = cx.upstream(method, &encoded(&file.path)).limit(crate::FILE_LIMIT);
-    let fetch = if is_moving(file) { fetch } else { fetch.fresh(Freshness::Immutable) };
+    let fetch = ask_unshown(cx, method, file);
     match &file.item {
         Some(item) => fetch.show_as(&item.name(), &item.version, &file.path),
         None => fetch,
     }
+}
+
+/// As [`ask`], of what is not to be shown with its version.
+fn ask_unshown(cx: &Context, method: &str, file: &FilePath) -> Fetch {
+    let fetch = cx.upstream(method, &encoded(&file.path)).limit(crate::FILE_LIMIT);
+    if file.may_change() { fetch } else { fetch.fresh(Freshness::Immutable) }
 }
 
 /// A fetch of a file for a client, once what is signed of it is stated where a policy judges by that.
@@ -61,7 +63,7 @@ fn asked_for(cx: &Context, proxy: &Repository, method: &str, file: &FilePath) ->
     Ok(match signed::state(cx, proxy, file)? {
         Judged::AsItIs => ask(cx, method, file),
         Judged::SignatureOf(signed) => {
-            let fetch = ask(cx, method, &FilePath { item: None, ..file.clone() });
+            let fetch = ask_unshown(cx, method, file);
             match &file.item {
                 Some(item) => fetch.part_of(&item.name(), &item.version, &signed),
                 None => fetch,
@@ -71,11 +73,6 @@ fn asked_for(cx: &Context, proxy: &Repository, method: &str, file: &FilePath) ->
         Judged::Signed(_) if method == "HEAD" => ask(cx, method, file),
         Judged::Signed(sha256) => ask(cx, method, file).expect(&sha256),
     })
-}
-
-/// Whether its bytes may change: a snapshot without a timestamp.
-fn is_moving(file: &FilePath) -> bool {
-    matches!(file.item, Some(Item { kind: Kind::Moving, .. }))
 }
 
 fn head(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
@@ -88,20 +85,26 @@ fn head(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, F
     Ok(response)
 }
 
-fn fetch_file(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
+/// A file of the upstream's with its bytes.
+pub(crate) fn fetch_file(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
     let mut reply = asked_for(cx, proxy, "GET", file)?.start(proxy)?;
     let headers = good(&reply, &file.path)?;
     // What is kept was checked when it came.
-    let kept = header(&headers, "age").is_some();
-    if !kept && let Some(expected) = expected(cx, proxy, file, &headers)? {
-        reply.expect(&expected);
-        let header = format!("x-checksum-{}", expected.algorithm());
-        let response = Response::blob(reply.body()?).header(header, expected.hex());
+    let is_kept = header(&headers, "age").is_some();
+    let policy = Policy::of(proxy)?;
+    let stated = if is_kept { None } else { policy.stated(cx, proxy, file, &headers)? };
+    if let Some(stated) = stated.as_ref().filter(|_| policy == Policy::Fail) {
+        reply.expect(stated);
+        let header = format!("x-checksum-{}", stated.algorithm());
+        let response = Response::blob(reply.body()?).header(header, stated.hex());
         return Ok(described(response, file, &headers));
     }
     let blob = reply.body()?;
+    if let Some(stated) = &stated {
+        stated::warn_of_another(cx, proxy, file, stated, &blob)?;
+    }
     let mut response = described(Response::ok(), file, &headers);
-    if kept {
+    if is_kept || stated.is_some() {
         for algorithm in [Algorithm::Sha1, Algorithm::Sha256] {
             response = sums::header(response, algorithm, blob.digest(algorithm.name())?.hex());
         }
@@ -112,51 +115,10 @@ fn fetch_file(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Respo
 /// What a file says of itself.
 fn described(response: Response, file: &FilePath, headers: &[(String, String)]) -> Response {
     let response = response.content_type(media::of(&file.path));
-    let response = if is_moving(file) { response.revalidate() } else { response.immutable() };
+    let response = if file.may_change() { response.revalidate() } else { response.immutable() };
     match header(headers, "last-modified") {
         Some(date) => response.header("last-modified", date),
         None => response,
-    }
-}
-
-/// The first checksum that the upstream states of a file: in a header, else in a file beside it. None where it states none.
-fn expected(
-    cx: &Context,
-    proxy: &Repository,
-    file: &FilePath,
-    headers: &[(String, String)],
-) -> Result<Option<Digest>, Failure> {
-    for algorithm in STATED {
-        let stated = header(headers, &format!("x-checksum-{}", algorithm.name()));
-        if let Some(hex) = stated.and_then(|hex| algorithm.read(hex)) {
-            return Ok(Some(Digest::new(algorithm.name(), &hex)?));
-        }
-    }
-    for algorithm in STATED {
-        if let Some(hex) = sum(cx, proxy, file, algorithm)? {
-            return Ok(Some(Digest::new(algorithm.name(), &hex)?));
-        }
-    }
-    Ok(None)
-}
-
-/// A checksum as the upstream's file beside a file has it.
-fn sum(
-    cx: &Context,
-    proxy: &Repository,
-    file: &FilePath,
-    algorithm: Algorithm,
-) -> Result<Option<String>, Failure> {
-    let path = format!("{}.{}", file.path, algorithm.name());
-    // That of bytes that may change must be of the same moment as they.
-    let fresh = if is_moving(file) { Freshness::Never } else { Freshness::Immutable };
-    let fetch = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT);
-    let reply = fetch.metadata().start(proxy)?;
-    match reply.status()? {
-        200 if is_page(&reply.headers()?, &path) => Ok(None),
-        200 => Ok(algorithm.read(&String::from_utf8_lossy(&reply.body()?.read_all(SUM_LIMIT)?))),
-        404 | 410 => Ok(None),
-        status => Err(refused(status, &path)),
     }
 }
 
@@ -167,7 +129,7 @@ fn checksum(
     algorithm: Algorithm,
 ) -> Result<Response, Failure> {
     let hex = match of {
-        Target::File(file) => sum(cx, proxy, file, algorithm)?,
+        Target::File(file) => stated::sum(cx, proxy, file, algorithm)?,
         Target::Metadata(folder) => match document(cx, proxy, folder)? {
             Some(document) => Some(sums::of(cx, &document.bytes, algorithm)?),
             None => None,

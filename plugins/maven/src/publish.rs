@@ -59,7 +59,7 @@ fn check_coordinates(file: &FilePath) -> Result<(), Failure> {
 /// Refuses before the bytes what is there already. A file that may be put again is let through, unless its size tells.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
     let Target::File(file) = parse(request)? else { return Ok(()) };
-    if overwritable(&file) {
+    if file.may_change() {
         return Ok(());
     }
     let repository = cx.target()?;
@@ -154,7 +154,7 @@ fn change_file(
     held: Option<&Entry<Held>>,
 ) -> Result<(), Failure> {
     let Stored { record: stored, digest, licence } = stored;
-    let expect = if overwritable(file) { Expectation::Anything } else { Expectation::Absent };
+    let expect = if file.may_change() { Expectation::Anything } else { Expectation::Absent };
     change.put_json(&records::file(&file.path), stored, expect, std::slice::from_ref(digest))?;
     match held {
         Some(held) => change.remove(&held.key, Expectation::Revision(held.revision)),
@@ -202,10 +202,6 @@ fn again(
     } else {
         Err(exists(&file.path))
     }
-}
-
-fn overwritable(file: &FilePath) -> bool {
-    file.item.as_ref().is_some_and(|item| item.kind == Kind::Moving)
 }
 
 /// A build of a snapshot that is sent again is a retry; of a release the repository's setting decides.

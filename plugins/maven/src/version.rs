@@ -64,6 +64,17 @@ fn comes_before(items: &[Item]) -> bool {
     })
 }
 
+/// Whether Maven refuses this character in coordinates.
+pub(crate) fn is_impossible(symbol: char) -> bool {
+    symbol.is_whitespace() || "\\:\"<>|?*[](){},".contains(symbol)
+}
+
+/// Whether an artifact can have this version: it is a folder, and no `${…}` that nobody filled in.
+pub(crate) fn is_possible(version: &str) -> bool {
+    let is_path = matches!(version, "" | "." | "..") || version.contains('/');
+    !is_path && !version.contains(is_impossible)
+}
+
 /// Whether a version is still being worked on: `SNAPSHOT`, or ends in `-SNAPSHOT`.
 pub(crate) fn is_snapshot(version: &str) -> bool {
     version == "SNAPSHOT" || version.ends_with("-SNAPSHOT")

@@ -359,8 +359,15 @@ fn plugins() -> Vec<Case> {
 fn plain_files() -> Vec<Case> {
     vec![
         put("at the root", "/archetype-catalog.xml", "<archetype-catalog/>"),
-        asked("is served", "/archetype-catalog.xml", 200).header("content-type", "text/xml"),
-        Case::new("once", "PUT", "/archetype-catalog.xml", 409).body("x").code("version_already_exists"),
+        asked("is served", "/archetype-catalog.xml", 200)
+            .header("content-type", "text/xml")
+            .header("cache-control", "no-cache"),
+        put("with other bytes", "/archetype-catalog.xml", "<archetype-catalog></archetype-catalog>"),
+        get("the newest stand", "/archetype-catalog.xml", "<archetype-catalog></archetype-catalog>"),
+        put("named by its version", "/org.example/lib/1.0/lib-1.0.jar", JAR),
+        Case::new("once", "PUT", "/org.example/lib/1.0/lib-1.0.jar", 409)
+            .body("x")
+            .code("version_already_exists"),
         put("where a folder is", "/org/example/lib/1.0", "a file"),
         get("both are there", "/org/example/lib/1.0", "a file"),
         get("the folder's file too", "/org/example/lib/1.0/lib-1.0.jar", JAR),

@@ -42,6 +42,12 @@ pub(crate) fn differing(
     Some(Difference { member: format!("bin.{}", differs.name), published: at(&said), own: at(&is) })
 }
 
+/// A manifest's programs in the form in which clients publish them.
+pub(crate) fn published(name: &Name, manifest: &Map<String, Value>) -> Map<String, Value> {
+    let all = programs(name, manifest).into_iter();
+    all.map(|program| (program.name, Value::String(program.path))).collect()
+}
+
 /// As clients link them.
 fn programs(name: &Name, manifest: &Map<String, Value>) -> Vec<Program> {
     let pairs: Vec<(&str, &str)> = match manifest.get("bin") {

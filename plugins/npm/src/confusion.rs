@@ -1,8 +1,8 @@
 //! Manifest confusion: a package whose own `package.json` says something else than the manifest that is published with it. Clients
-//! choose what to install by the manifest, and run what the archive says.
+//! choose what to install by the manifest, and run what the archive says. So what is served is what the archive says.
 //!
 //! The clients change some of it on the way, between the file that they pack and the document that they send. What they make of a
-//! file is the same, so both sides are brought into one form and compared:
+//! file is the same, so both sides are brought into one form and compared; where they are the same, the client's stands:
 //!
 //! | member | what clients change |
 //! | --- | --- |
@@ -15,13 +15,15 @@
 use crate::bin;
 use crate::difference::Difference;
 use crate::name::Name;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Members that say what is installed besides the package, as far as clients follow them.
 const DEPENDENCIES: &str = "dependencies";
 const OPTIONAL: &str = "optionalDependencies";
 const PEERS: &str = "peerDependencies";
+/// Members that say which of them lie in the archive.
+const BUNDLED: [&str; 2] = ["bundleDependencies", "bundledDependencies"];
 
 /// Scripts that clients add, by what lies in the package's folder, where it has none of that name.
 const ADDED: [(&str, &str); 2] = [("install", "node-gyp rebuild"), ("start", "node server.js")];
@@ -43,19 +45,83 @@ type Members = Map<String, Value>;
 /// Texts by name.
 type Texts = BTreeMap<String, String>;
 
-/// The first thing in which a manifest that is published differs from the package's own; none where a client made the one of the
-/// other.
-pub(crate) fn find(name: &Name, published: &Members, own: &Members) -> Option<Difference> {
+/// Takes what clients follow from the package's own manifest, where a client did not make the one that is published of it. Answers the
+/// first difference of each member that was taken.
+pub(crate) fn settle(name: &Name, published: &mut Members, own: &Members) -> Vec<Difference> {
+    let dependencies = dependencies_differ(published, own);
+    if dependencies.is_some() {
+        for member in [DEPENDENCIES, OPTIONAL] {
+            replace(published, member, requirements_object(own, member));
+        }
+        for member in BUNDLED {
+            replace(published, member, own.get(member).cloned());
+        }
+    }
+    let peers = peers_differ(published, own);
+    if peers.is_some() {
+        replace(published, PEERS, requirements_object(own, PEERS));
+        replace(published, "peerDependenciesMeta", own.get("peerDependenciesMeta").cloned());
+    }
+    let scripts = scripts_differ(&scripts(published), &scripts(own));
+    if scripts.is_some() {
+        let scripts = scripts_object(published, own);
+        replace(published, "scripts", scripts);
+    }
+    let bin = bin::differing(name, published, own);
+    if bin.is_some() {
+        let programs = bin::published(name, own);
+        replace(published, "bin", Some(Value::Object(programs)).filter(|bin| bin != &json!({})));
+        replace(published, "directories", own.get("directories").cloned());
+    }
+    [dependencies, peers, scripts, bin].into_iter().flatten().collect()
+}
+
+fn replace(published: &mut Members, member: &str, value: Option<Value>) {
+    match value {
+        Some(value) => drop(published.insert(member.to_owned(), value)),
+        None => drop(published.remove(member)),
+    }
+}
+
+/// Requirements as an object, as they stand in an object and else as clients read a list or a text.
+fn requirements_object(own: &Members, member: &str) -> Option<Value> {
+    let all: Members = match own.get(member)? {
+        Value::Object(all) => {
+            let packages = all.iter().filter(|(name, wanted)| *name != "//" && wanted.is_string());
+            packages.map(|(name, wanted)| (name.clone(), wanted.clone())).collect()
+        }
+        _ => requirements(own, member).into_iter().map(|(name, text)| (name, Value::String(text))).collect(),
+    };
+    Some(Value::Object(all))
+}
+
+/// The archive's own scripts, with those that a client adds by what lies in the package's folder.
+fn scripts_object(published: &Members, own: &Members) -> Option<Value> {
+    let texts = |manifest: &Members| -> Members {
+        let all = manifest.get("scripts").and_then(Value::as_object).into_iter().flatten();
+        let texts = all.filter(|(_, script)| script.is_string());
+        texts.map(|(name, script)| (name.clone(), script.clone())).collect()
+    };
+    let (mut all, said) = (texts(own), texts(published));
+    for (name, text) in ADDED {
+        if said.get(name) == Some(&json!(text)) {
+            all.entry(name).or_insert_with(|| json!(text));
+        }
+    }
+    Some(Value::Object(all)).filter(|all| all != &json!({}))
+}
+
+fn dependencies_differ(published: &Members, own: &Members) -> Option<Difference> {
     let added = bundled(own);
     let is_bundled = |entry: &str, text: &str| text == "*" && added.contains(entry);
     let nothing = |_: &str, _: &str| false;
-    differing(DEPENDENCIES, &required(published), &required(own), is_bundled)
-        .or_else(|| {
-            differing(OPTIONAL, &requirements(published, OPTIONAL), &requirements(own, OPTIONAL), nothing)
-        })
-        .or_else(|| differing(PEERS, &requirements(published, PEERS), &requirements(own, PEERS), nothing))
-        .or_else(|| scripts_differ(&scripts(published), &scripts(own)))
-        .or_else(|| bin::differing(name, published, own))
+    differing(DEPENDENCIES, &required(published), &required(own), is_bundled).or_else(|| {
+        differing(OPTIONAL, &requirements(published, OPTIONAL), &requirements(own, OPTIONAL), nothing)
+    })
+}
+
+fn peers_differ(published: &Members, own: &Members) -> Option<Difference> {
+    differing(PEERS, &requirements(published, PEERS), &requirements(own, PEERS), |_, _| false)
 }
 
 /// The first entry that is not the same on both sides, but for what may be added.
@@ -203,11 +269,57 @@ fn located(address: &str) -> Option<(&'static str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    /// The members of a manifest that is published, once it is settled, and the first that differed.
+    fn settled(published: &Value, own: &Value) -> (Value, Option<String>) {
+        let members = |value: &Value| value.as_object().cloned().unwrap();
+        let mut published = members(published);
+        let name = Name::new("@s/t").unwrap();
+        let found = settle(&name, &mut published, &members(own)).into_iter().next();
+        assert_eq!(settle(&name, &mut published, &members(own)), [], "settled once, {own}");
+        (Value::Object(published), found.map(|found| found.member))
+    }
 
     fn member(published: &Value, own: &Value) -> Option<String> {
-        let members = |value: &Value| value.as_object().cloned().unwrap();
-        find(&Name::new("@s/t").unwrap(), &members(published), &members(own)).map(|found| found.member)
+        let (after, member) = settled(published, own);
+        assert!(member.is_some() || after == *published, "what does not differ stays: {after}");
+        member
+    }
+
+    #[test]
+    fn what_differs_is_taken_from_the_archive() {
+        for (own, published, expected) in [
+            (
+                json!({"scripts": {"build": "tsc"}}),
+                json!({"scripts": {"build": "tsc", "postinstall": "husky"}, "x": 1}),
+                json!({"scripts": {"build": "tsc"}, "x": 1}),
+            ),
+            (
+                json!({"scripts": {"_postinstall": "husky"}}),
+                json!({"scripts": {"postinstall": "husky", "install": "node-gyp rebuild"}}),
+                json!({"scripts": {"_postinstall": "husky", "install": "node-gyp rebuild"}}),
+            ),
+            (json!({}), json!({"scripts": {"postinstall": "evil"}}), json!({})),
+            (
+                json!({"dependencies": {"a": "git+https://me@github.com/u/r.git", "//": "why"}, "optionalDependencies": {"b": "1"}}),
+                json!({"dependencies": {"a": "2"}, "bundleDependencies": ["a"]}),
+                json!({"dependencies": {"a": "git+https://me@github.com/u/r.git"}, "optionalDependencies": {"b": "1"}}),
+            ),
+            (json!({"dependencies": ["a@1"]}), json!({}), json!({"dependencies": {"a": "1"}})),
+            (
+                json!({"peerDependencies": {"p": "1"}, "peerDependenciesMeta": {"p": {"optional": true}}}),
+                json!({"peerDependencies": {"p": "2"}}),
+                json!({"peerDependencies": {"p": "1"}, "peerDependenciesMeta": {"p": {"optional": true}}}),
+            ),
+            (json!({"bin": "./cli.js"}), json!({"bin": {"git": "cli.js"}}), json!({"bin": {"t": "cli.js"}})),
+            (
+                json!({"directories": {"bin": "tools"}}),
+                json!({"bin": {"git": "cli.js"}}),
+                json!({"directories": {"bin": "tools"}}),
+            ),
+        ] {
+            assert_eq!(settled(&published, &own).0, expected, "{own} / {published}");
+        }
     }
 
     /// As npm 10 and 11, pnpm 10, yarn 1, yarn 4 and bun send them.

@@ -1,6 +1,5 @@
 //! A published tarball: decoded by the host, and checked against all that is said of it.
 
-use crate::confusion;
 use crate::document::{Attachment, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
@@ -14,9 +13,6 @@ use serde_json::{Map, Value, json};
 
 /// Bytes of a tarball's contents. More than ten times what a tarball may have are a bomb.
 const UNPACKED_LIMIT: u64 = 2_100_000_000;
-
-/// Characters of a text that an error repeats.
-const SHOWN: usize = 100;
 
 /// Digests by which clients name a tarball, as they write them.
 const INTEGRITY: [&str; 3] = ["sha512", "sha256", "sha1"];
@@ -35,6 +31,16 @@ pub(crate) struct Tarball {
     pub(crate) sha512: String,
     /// SHA-1 in hex.
     shasum: String,
+}
+
+/// What the archive in a tarball says of itself.
+pub(crate) struct Unpacked {
+    /// Its own `package.json`.
+    pub(crate) own: Map<String, Value>,
+    /// Its bills of materials.
+    pub(crate) sboms: Vec<(Sbom, Blob)>,
+    pub(crate) has_shrinkwrap: bool,
+    pub(crate) has_gyp: bool,
 }
 
 impl Tarball {
@@ -90,24 +96,18 @@ impl Tarball {
         Ok(())
     }
 
-    /// Compares its own `package.json` with what is published; its bills of materials, each as a part of the archive.
+    /// What the archive says of itself; its bills of materials, each as a part of it.
     ///
     /// # Errors
-    /// 400 for what is no such archive, one of another package or version, or one that says something else of what it needs, runs
-    /// or brings along.
-    pub(crate) fn check_contents(
-        &self,
-        name: &Name,
-        manifest: &Manifest,
-    ) -> Result<Vec<(Sbom, Blob)>, Failure> {
-        let number = manifest.number.as_str();
+    /// 400 for what is no such archive, or one of another package or version.
+    pub(crate) fn contents(&self, name: &Name, number: &str) -> Result<Unpacked, Failure> {
         let archive = self.blob.decode("gzip", UNPACKED_LIMIT, &[]).map_err(|error| match error {
             Error::TooLarge(_) => bad(&format!("it unpacks to more than {UNPACKED_LIMIT} bytes")),
             Error::Invalid(_) => bad("it is not compressed with gzip, or damaged"),
             other => other.into(),
         })?;
-        let Contents { package_json: bytes, sboms } =
-            tar::contents(&archive).map_err(|refusal| match refusal {
+        let Contents { package_json: bytes, sboms, has_shrinkwrap, has_gyp } = tar::contents(&archive)
+            .map_err(|refusal| match refusal {
                 Refusal::Bad(said) => bad(said),
                 Refusal::Host(error) => error.into(),
             })?;
@@ -122,25 +122,9 @@ impl Tarball {
                 "its own package.json is that of {own_name}@{own_version}, not of {name}@{number}"
             )));
         }
-        match confusion::find(name, &manifest.members, &own) {
-            None => {
-                let part = |sbom: Sbom| Ok((sbom.clone(), archive.slice(sbom.offset, sbom.size)?));
-                sboms.into_iter().map(part).collect()
-            }
-            Some(difference) => {
-                let said = |text: &Option<String>| match text {
-                    Some(text) => format!("{:?}", text.chars().take(SHOWN).collect::<String>()),
-                    None => "nothing".to_owned(),
-                };
-                Err(bad(&format!(
-                    "its own package.json differs from the manifest that is published with it: `{}` is {} there, and {} in the manifest; \
-                     pack and publish in one step",
-                    difference.member,
-                    said(&difference.own),
-                    said(&difference.published)
-                )))
-            }
-        }
+        let part = |sbom: Sbom| Ok((sbom.clone(), archive.slice(sbom.offset, sbom.size)?));
+        let sboms = sboms.into_iter().map(part).collect::<Result<_, Failure>>()?;
+        Ok(Unpacked { own, sboms, has_shrinkwrap, has_gyp })
     }
 
     /// `dist` as it is kept: without the tarball's address, which depends on who asks.

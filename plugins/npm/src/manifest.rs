@@ -1,5 +1,8 @@
 //! A version's manifest, as it is published and as it is kept.
 
+use crate::confusion;
+use crate::difference::Difference;
+use crate::dist::Unpacked;
 use crate::document::invalid;
 use crate::name::Name;
 use crate::readme::Readme;
@@ -81,10 +84,26 @@ impl Manifest {
         members.remove("_attachments");
         members.insert("_id".to_owned(), json!(format!("{name}@{cleaned}")));
         members.insert("version".to_owned(), json!(cleaned));
-        if runs_scripts(&members) {
-            members.insert("hasInstallScript".to_owned(), json!(true));
-        }
         Ok(Self { number: cleaned, members, dist, deprecated, readme })
+    }
+
+    /// Makes it say what the archive does, of what clients follow and of what only a look at the archive can tell. Answers where they
+    /// differed.
+    pub(crate) fn follow(&mut self, name: &Name, archive: &Unpacked) -> Vec<Difference> {
+        let Unpacked { own, has_shrinkwrap, has_gyp, .. } = archive;
+        let differences = confusion::settle(name, &mut self.members, own);
+        let is_built = *has_gyp && own.get("gypfile") != Some(&Value::Bool(false));
+        let computed = [
+            ("_hasShrinkwrap", *has_shrinkwrap),
+            ("hasInstallScript", is_built || runs_scripts(&self.members)),
+        ];
+        for (member, is_so) in computed {
+            match is_so {
+                true => drop(self.members.insert(member.to_owned(), json!(true))),
+                false => drop(self.members.remove(member)),
+            }
+        }
+        differences
     }
 
     /// Says who published it.
@@ -178,10 +197,12 @@ mod tests {
             json!({"name": "lib", "version": "v1.0.0", "description": "A\n lib", "readme": "long",
             "scripts": {"postinstall": "x"}, "dependencies": {"a": "1"}, "dist": {"shasum": "x"}, "deprecated": ""}),
         );
-        let manifest = manifest.unwrap();
+        let mut manifest = manifest.unwrap();
+        let own = manifest.members.clone();
+        let archive = Unpacked { own, sboms: Vec::new(), has_shrinkwrap: true, has_gyp: false };
+        assert_eq!(manifest.follow(&Name::new("lib").unwrap(), &archive), []);
         let (abbreviated, full) = manifest.forms();
-        let expected =
-            json!({"name": "lib", "version": "1.0.0", "dependencies": {"a": "1"}, "hasInstallScript": true});
+        let expected = json!({"name": "lib", "version": "1.0.0", "dependencies": {"a": "1"}, "hasInstallScript": true, "_hasShrinkwrap": true});
         assert_eq!(serde_json::from_str::<Value>(&abbreviated).unwrap(), expected);
         let full: Value = serde_json::from_str(&full).unwrap();
         assert_eq!(

@@ -2,7 +2,8 @@
 
 use crate::address::Address;
 use crate::attestation::{self, Attestations};
-use crate::dist::Tarball;
+use crate::difference::Difference;
+use crate::dist::{Tarball, Unpacked};
 use crate::document::{DOCUMENT_LIMIT, Data, Document, check_tag, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
@@ -17,6 +18,9 @@ use packhouse_sdk::{
     Response, Settings, Statement, Transaction, VersionDocument, VersionId,
 };
 use serde_json::{Value, json};
+
+/// Characters of a text that a line of the log repeats.
+const SHOWN: usize = 100;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let address = Address::parse(&request.path)?;
@@ -88,7 +92,10 @@ fn publish(
     let mut manifest = Manifest::check(name, &number, members)?;
     refuse_existing(repository, &settings, name, &manifest.number)?;
     let publish = Publish { name, number: &number, manifest: &manifest, document: &document, body };
-    let (tarball, sboms) = publish.tarball(settings.file_limit(FILE_LIMIT))?;
+    let (tarball, archive) = publish.tarball(settings.file_limit(FILE_LIMIT))?;
+    for difference in manifest.follow(name, &archive) {
+        log(cx, name, &number, &difference);
+    }
     let attestations = attestation::read(&document, &tarball)?;
     let person = request.caller().map(|caller| person(&caller));
     if let Some(person) = &person {
@@ -98,7 +105,7 @@ fn publish(
     let digest = repository.keep(&tarball.blob)?;
     let sha512 = Digest::new("sha512", &tarball.sha512)?;
     let keep = |(sbom, part): (Sbom, Blob)| Ok((sbom, repository.keep(&part)?));
-    let sboms = sboms.into_iter().map(keep).collect::<Result<_, Failure>>()?;
+    let sboms = archive.sboms.into_iter().map(keep).collect::<Result<_, Failure>>()?;
     let facts = Facts {
         time: cx.now(),
         sha256: digest,
@@ -130,6 +137,18 @@ fn publish(
     )
 }
 
+/// Tells of a manifest that says something else than the archive: what is served is what the archive says.
+fn log(cx: &Context, name: &Name, number: &str, difference: &Difference) {
+    let said =
+        |text: &Option<String>| text.as_deref().unwrap_or("nothing").chars().take(SHOWN).collect::<String>();
+    let (version, published, own) =
+        (format!("{name}@{number}"), said(&difference.published), said(&difference.own));
+    let fields =
+        [("version", &version), ("member", &difference.member), ("manifest", &published), ("archive", &own)];
+    let fields = fields.map(|(name, value)| (name, value.as_str()));
+    cx.log().info("a manifest differs from its archive, which stands", &fields);
+}
+
 /// What came to be published.
 struct Publish<'a> {
     name: &'a Name,
@@ -141,9 +160,9 @@ struct Publish<'a> {
 }
 
 impl Publish<'_> {
-    /// The one tarball among the attachments, of at most `limit` bytes, checked against all that is said of it; and the bills of
-    /// materials in it.
-    fn tarball(&self, limit: u64) -> Result<(Tarball, Vec<(Sbom, Blob)>), Failure> {
+    /// The one tarball among the attachments, of at most `limit` bytes, checked against all that is said of it; and what the archive
+    /// in it says.
+    fn tarball(&self, limit: u64) -> Result<(Tarball, Unpacked), Failure> {
         let Self { name, number, manifest, document, body } = *self;
         let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
         let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
@@ -165,8 +184,8 @@ impl Publish<'_> {
         };
         let tarball = Tarball::decode(body, span, attachment, limit)?;
         tarball.check_digests(&manifest.dist)?;
-        let sboms = tarball.check_contents(name, manifest)?;
-        Ok((tarball, sboms))
+        let archive = tarball.contents(name, &manifest.number)?;
+        Ok((tarball, archive))
     }
 }
 

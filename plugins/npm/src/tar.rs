@@ -9,6 +9,8 @@ use packhouse_sdk::{Error, ReadAt, TarEntry, TarError, TarKind, TarReader, TarRu
 const ENTRIES: u32 = 200_000;
 /// What says what a package is.
 const PACKAGE_JSON: &[u8] = b"package.json";
+/// What pins the dependencies of a package for those who install it.
+const SHRINKWRAP: &[u8] = b"npm-shrinkwrap.json";
 /// Bytes of a `package.json`, and of an extended header.
 const SMALL: u64 = 1 << 20;
 
@@ -24,6 +26,10 @@ pub(crate) struct Contents {
     pub(crate) package_json: Vec<u8>,
     /// Its bills of materials.
     pub(crate) sboms: Vec<Sbom>,
+    /// Whether it pins what it depends on.
+    pub(crate) has_shrinkwrap: bool,
+    /// Whether there is something that clients build when they install it.
+    pub(crate) has_gyp: bool,
 }
 
 /// A bill of materials in an archive.
@@ -74,10 +80,11 @@ pub(crate) fn contents(archive: &impl ReadAt) -> Result<Contents, Refusal> {
     let mut reader = TarReader::new(archive, TarRules::Lenient, SMALL)?;
     let (mut found, mut seen) = (None, false);
     let mut sboms: Vec<Sbom> = Vec::new();
+    let (mut has_shrinkwrap, mut has_gyp) = (false, false);
     for _ in 0..ENTRIES {
         let Some(entry) = reader.next_entry()? else {
             let package_json = found.ok_or(Refusal::Bad("it holds no package.json"))?;
-            return Ok(Contents { package_json, sboms });
+            return Ok(Contents { package_json, sboms, has_shrinkwrap, has_gyp });
         };
         if let Some(sbom) = sbom(&entry) {
             sboms.retain(|before| before.title != sbom.title);
@@ -86,6 +93,8 @@ pub(crate) fn contents(archive: &impl ReadAt) -> Result<Contents, Refusal> {
             }
         }
         let Some(name) = name_at_first_level(&entry.path) else { continue };
+        has_shrinkwrap |= name == SHRINKWRAP && entry.kind == TarKind::File;
+        has_gyp |= name.ends_with(b".gyp") && entry.kind == TarKind::File;
         if !name.eq_ignore_ascii_case(PACKAGE_JSON) {
             continue;
         }
@@ -171,6 +180,20 @@ mod tests {
                 ("bom.json", VersionDocument::CYCLONEDX_JSON, b"last".to_vec()),
             ]
         );
+    }
+
+    #[test]
+    fn what_pins_and_what_is_built_is_found_at_the_first_level_alone() {
+        let found = |path: &str, kind: u8| {
+            let bytes = archive(&[("package/package.json", b'0', b"{}"), (path, kind, b"")]);
+            let Contents { has_shrinkwrap, has_gyp, .. } = contents(&bytes).unwrap();
+            (has_shrinkwrap, has_gyp)
+        };
+        assert_eq!(found("package/npm-shrinkwrap.json", b'0'), (true, false));
+        assert_eq!(found("other/binding.gyp", b'0'), (false, true));
+        assert_eq!(found("package/lib/npm-shrinkwrap.json", b'0'), (false, false));
+        assert_eq!(found("package/npm-shrinkwrap.json", b'2'), (false, false));
+        assert_eq!(found("package/package-lock.json", b'0'), (false, false));
     }
 
     #[test]

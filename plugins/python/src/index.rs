@@ -1,20 +1,14 @@
 //! What is known of a project, as every view of it is rendered from.
 
 use crate::records::FileRecord;
-use crate::status::Status;
 use crate::version::Version;
-use packhouse_sdk::Timestamp;
+use packhouse_sdk::{Failure, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// A project.
+/// What is known of a project.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Project {
-    /// Normalised.
-    pub(crate) name: String,
-    /// Its own spelling.
-    pub(crate) display: String,
-    pub(crate) status: Status,
     /// Normalised, the lowest first.
     pub(crate) versions: Vec<String>,
     /// By version, then by name.
@@ -23,7 +17,7 @@ pub(crate) struct Project {
     pub(crate) denied: Vec<File>,
 }
 
-/// A file of it; as a proxy remembers it, too.
+/// A file of a project; as a proxy remembers it, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct File {
@@ -52,6 +46,17 @@ pub(crate) struct File {
     #[serde(skip)]
     pub(crate) record: Option<FileRecord>,
 }
+
+/// Whether a file may be installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Offered,
+    /// A policy withholds it, with its words as the reason of a yank: it is listed where nobody offers a file of that name.
+    Denied,
+}
+
+/// What becomes of a file that a repository has.
+pub(crate) type Take<'t> = dyn FnMut(File, Standing) -> Result<(), Failure> + 't;
 
 /// Whether a file's metadata can be had without the file (PEP 658).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +104,15 @@ impl Project {
         versions.sort_by_cached_key(|version| (rank(version), version.clone()));
         files.sort_by_cached_key(|file| (rank(&file.version), file.filename.clone()));
     }
+}
+
+/// Versions in their order, each in one spelling.
+pub(crate) fn in_order(versions: BTreeSet<String>) -> Vec<String> {
+    let ranks = ranks(versions.iter());
+    let mut versions: Vec<String> = versions.into_iter().collect();
+    versions.sort_by_cached_key(|version| (ranks.get(version).copied(), version.clone()));
+    versions.dedup_by_key(|version| key_of(version));
+    versions
 }
 
 /// Where each of these versions stands among them: the same for those that are equal. Each text is read once, however many files it has.

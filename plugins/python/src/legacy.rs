@@ -1,12 +1,16 @@
 //! PyPI's own JSON documents of projects and versions, which tools that watch for updates read.
 
 use crate::answer::{document, no_project};
-use crate::index::{File, Project, key_of};
+use crate::file_entries::FileEntries;
+use crate::index::{File, key_of};
+use crate::listed_name::ListedKind;
 use crate::metadata::{LIMIT, Metadata};
+use crate::name;
+use crate::sources::Sources;
 use crate::version::Version;
-use crate::{name, projects};
 use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Output, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
 
 /// Fields of `info` that are one text, with the metadata's names for them.
 const TEXTS: [(&str, &str); 13] = [
@@ -40,67 +44,135 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 
 /// The newest version, and the files of all.
 pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let project = read(cx, params)?;
-    // A final version that was not yanked, else any.
-    let good = |version: &&String| {
-        let files = || project.files.iter().filter(|file| file.version == **version);
-        !Version::parse(version).is_some_and(|version| version.is_prerelease())
-            && files().any(|file| file.yanked.is_none())
-    };
-    let newest = project.versions.iter().rev().find(good).or(project.versions.last());
-    let newest = newest.ok_or_else(|| no_project(&project.name))?;
-    let mut object = about(cx, request, &project, newest)?;
-    let releases: Map<String, Value> =
-        project.versions.iter().map(|version| (version.clone(), files(request, &project, version))).collect();
-    object.insert("releases".to_owned(), Value::Object(releases));
-    json(cx, &object)
+    render(cx, request, params, None)
 }
 
 /// One version.
 pub(crate) fn version(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let project = read(cx, params)?;
-    let (asked, key) = (params.segment("version"), key_of(params.segment("version")));
-    let found = project.versions.iter().find(|version| key_of(version) == key);
-    let found = found
-        .ok_or_else(|| Failure::not_found(format!("There is no version {asked} of {}", project.name)))?;
-    json(cx, &about(cx, request, &project, found)?)
+    render(cx, request, params, Some(params.segment("version")))
 }
 
-fn json(cx: &Context, value: &Map<String, Value>) -> Result<Response, Failure> {
+/// The document of a project, or of its version of this number.
+fn render(
+    cx: &Context,
+    request: &Request,
+    params: &Params<'_>,
+    number: Option<&str>,
+) -> Result<Response, Failure> {
+    let asked = params.segment("project");
+    let name = name::project(asked).ok_or_else(|| no_project(asked))?;
+    let sources = Sources::open(cx, &name)?;
+    let display = sources.display();
+    let is_offered = sources.status()?.unwrap_or_default().offers_files();
+    let mut entries = FileEntries::new(cx);
+    let mut chosen = Chosen::new(number);
+    let versions = sources.each(&mut |file| {
+        if number.is_none() || chosen.is_of_number(&file) {
+            entries.add(&file.version, &entry(request, &name, &file))?;
+        }
+        chosen.take(file);
+        Ok(())
+    })?;
+    let versions = versions.filter(|_| is_offered).ok_or_else(|| no_project(asked))?;
+    let Some(version) = chosen.version(&versions) else {
+        return Err(match number {
+            Some(number) => Failure::not_found(format!("There is no version {number} of {name}")),
+            None => no_project(&name),
+        });
+    };
+    let described = Described { name: &name, display: &display, version, file: chosen.file() };
     let mut out = Output::new(cx);
-    out.json(value)?;
+    out.push("{\"info\":")?;
+    out.json(&info(cx, request, &described)?)?;
+    let entries = entries.by_version()?;
+    if number.is_none() {
+        out.push(",\"last_serial\":0,\"releases\":{")?;
+        let mut between = "";
+        for version in &versions {
+            out.push(std::mem::replace(&mut between, ","))?;
+            out.json(version)?;
+            out.push(":")?;
+            entries.write(version, &mut out)?;
+        }
+        out.push("}")?;
+    } else {
+        out.push(",\"last_serial\":0")?;
+    }
+    out.push(",\"urls\":")?;
+    entries.write(version, &mut out)?;
+    out.push(",\"vulnerabilities\":[]}")?;
     Ok(document(out.finish()?, "application/json"))
 }
 
-fn read(cx: &Context, params: &Params<'_>) -> Result<Project, Failure> {
-    let asked = params.segment("project");
-    let name = name::project(asked).ok_or_else(|| no_project(asked))?;
-    projects::read(cx, &name)?
-        .filter(|project| project.status.offers_files())
-        .ok_or_else(|| no_project(asked))
+/// The version that a document is about, and the file that tells most of it: one of its wheels, where it has any.
+struct Chosen {
+    /// The key of the version that is asked for. Without one it is the highest final version of which a file was not yanked, else the
+    /// highest.
+    key: Option<String>,
+    good: Option<(Version, File)>,
+    any: Option<(Option<Version>, File)>,
 }
 
-fn about(
-    cx: &Context,
-    request: &Request,
-    project: &Project,
-    version: &str,
-) -> Result<Map<String, Value>, Failure> {
-    let mut object = Map::new();
-    object.insert("info".to_owned(), info(cx, request, project, version)?);
-    object.insert("last_serial".to_owned(), json!(0));
-    object.insert("urls".to_owned(), files(request, project, version));
-    object.insert("vulnerabilities".to_owned(), json!([]));
-    Ok(object)
+impl Chosen {
+    fn new(number: Option<&str>) -> Self {
+        Self { key: number.map(key_of), good: None, any: None }
+    }
+
+    fn is_of_number(&self, file: &File) -> bool {
+        self.key.as_ref().is_none_or(|key| key_of(&file.version) == *key)
+    }
+
+    fn take(&mut self, file: File) {
+        if !self.is_of_number(&file) {
+            return;
+        }
+        let version = Version::parse(&file.version);
+        let is_good =
+            version.as_ref().is_some_and(|version| !version.is_prerelease()) && file.yanked.is_none();
+        if let Some(version) = version.clone().filter(|_| is_good && self.key.is_none()) {
+            replace(&mut self.good, version, &file);
+        }
+        replace(&mut self.any, version, &file);
+    }
+
+    fn file(&self) -> Option<&File> {
+        let good = self.good.as_ref().map(|(_, file)| file);
+        good.or(self.any.as_ref().map(|(_, file)| file))
+    }
+
+    /// As it is spelt among these.
+    fn version<'a>(&self, versions: &'a [String]) -> Option<&'a str> {
+        let key = self.file().map(|file| key_of(&file.version)).or_else(|| self.key.clone());
+        let of_file = versions.iter().find(|version| Some(key_of(version)) == key);
+        of_file.or(versions.last().filter(|_| self.key.is_none())).map(String::as_str)
+    }
+}
+
+/// Puts a file in the place of another of a lower version, or of the same that is not a wheel.
+fn replace<V: Ord>(place: &mut Option<(V, File)>, version: V, file: &File) {
+    let is_wheel = |file: &File| file.filename.ends_with(".whl");
+    let is_better = place.as_ref().is_none_or(|(before, known)| match version.cmp(before) {
+        Ordering::Greater => true,
+        Ordering::Equal => is_wheel(file) && !is_wheel(known),
+        Ordering::Less => false,
+    });
+    if is_better {
+        *place = Some((version, file.clone()));
+    }
+}
+
+/// What a document says of a version as a whole.
+struct Described<'a> {
+    name: &'a str,
+    display: &'a str,
+    version: &'a str,
+    file: Option<&'a File>,
 }
 
 /// A version's metadata, from one of its wheels where it has any.
-fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Result<Value, Failure> {
-    let key = key_of(version);
-    let mut mine = project.files.iter().filter(|file| key_of(&file.version) == key);
-    let first = mine.clone().next();
-    let best = mine.find(|file| file.filename.ends_with(".whl")).or(first);
-    let metadata = match best.and_then(|file| file.record.as_ref()) {
+fn info(cx: &Context, request: &Request, described: &Described<'_>) -> Result<Value, Failure> {
+    let Described { name, display, version, file } = described;
+    let metadata = match file.and_then(|file| file.record.as_ref()) {
         Some(record) => {
             let bytes = stored(cx, &record.metadata)?.read_all(LIMIT)?;
             Metadata::parse(&bytes).map_err(Failure::internal)?
@@ -109,26 +181,26 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
     };
     let mut info = Map::new();
     let mut set = |name: &str, value: Value| info.insert(name.to_owned(), value);
-    for (name, field) in TEXTS {
-        set(name, json!(metadata.get(field)));
+    for (member, field) in TEXTS {
+        set(member, json!(metadata.get(field)));
     }
-    for (name, field) in LISTS {
+    for (member, field) in LISTS {
         let all: Vec<&str> = metadata.all(field).collect();
-        set(name, if all.is_empty() && name == "requires_dist" { Value::Null } else { json!(all) });
+        set(member, if all.is_empty() && member == "requires_dist" { Value::Null } else { json!(all) });
     }
     let pairs = metadata.all("project-url").filter_map(|pair| pair.split_once(','));
     let urls: Map<String, Value> =
         pairs.map(|(label, url)| (label.trim().to_owned(), json!(url.trim()))).collect();
     set("project_urls", if urls.is_empty() { Value::Null } else { Value::Object(urls) });
-    let described = metadata.get("description").unwrap_or(&metadata.description);
-    set("description", json!(described));
-    set("name", json!(project.display));
+    let description = metadata.get("description").unwrap_or(&metadata.description);
+    set("description", json!(description));
+    set("name", json!(display));
     set("version", json!(version));
-    let page = request.link(&format!("simple/{}/", project.name));
-    for name in ["package_url", "project_url", "release_url"] {
-        set(name, json!(page));
+    let page = request.link(&format!("simple/{name}/"));
+    for member in ["package_url", "project_url", "release_url"] {
+        set(member, json!(page));
     }
-    let yanked = best.and_then(|file| file.yanked.as_ref());
+    let yanked = file.and_then(|file| file.yanked.as_ref());
     set("yanked", json!(yanked.is_some()));
     set("yanked_reason", json!(yanked));
     Ok(Value::Object(info))
@@ -140,14 +212,9 @@ fn stored(cx: &Context, digest: &Digest) -> Result<Blob, Failure> {
     found.ok_or_else(|| Failure::internal(format!("a record names {digest}, which is not held")))
 }
 
-fn files(request: &Request, project: &Project, version: &str) -> Value {
-    let key = key_of(version);
-    let mine = project.files.iter().filter(|file| key_of(&file.version) == key);
-    mine.map(|file| entry(request, &project.name, file)).collect()
-}
-
 fn entry(request: &Request, project: &str, file: &File) -> Value {
-    let wheel = file.filename.ends_with(".whl");
+    let kind = ListedKind::of(&file.filename).map_or("sdist", |kind| kind.packagetype);
+    let wheel = kind == "bdist_wheel";
     let python = file.filename.rsplit('-').nth(2).filter(|_| wheel).unwrap_or("source");
     let mut digests = file.hashes.clone();
     if let Some(record) = &file.record {
@@ -162,7 +229,7 @@ fn entry(request: &Request, project: &str, file: &File) -> Value {
         "downloads": -1,
         "filename": file.filename,
         "has_sig": file.signature,
-        "packagetype": if wheel { "bdist_wheel" } else { "sdist" },
+        "packagetype": kind,
         "python_version": python,
         "requires_python": file.requires_python,
         "size": file.size,

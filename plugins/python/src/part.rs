@@ -1,5 +1,7 @@
 //! A file's parts: itself, and what goes with it under its name and an ending.
 
+use crate::listed_name::ListedKind;
+
 /// What a request asks for beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -22,5 +24,5 @@ impl Part {
 
 /// The `Content-Type` of a file.
 pub(crate) fn media_type(filename: &str) -> &'static str {
-    if filename.ends_with(".tar.gz") { "application/gzip" } else { "application/zip" }
+    ListedKind::of(filename).map_or("application/octet-stream", |kind| kind.media_type)
 }

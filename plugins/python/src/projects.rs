@@ -1,24 +1,11 @@
 //! Projects as the repositories have them: read from records, or from an upstream's pages.
 
-use crate::index::{File, Project, key_of};
-use crate::proxy;
-use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
+use crate::records::{self, Yanked};
 use packhouse_sdk::{Context, Error, Failure, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A project with this many files is worth the keeping of pieces.
 const MANY: usize = 64;
-
-/// Whether there is one of this normalised name, and what is known of it.
-pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Project>, Failure> {
-    let all = cx.all(|repository| {
-        if repository.is_proxy() { proxy::project(cx, repository, name) } else { hosted(repository, name) }
-    })?;
-    let mut all = all.into_iter();
-    let Some(mut found) = all.next() else { return Ok(None) };
-    all.for_each(|project| found.join(project));
-    Ok(Some(found))
-}
 
 /// The hosted repository that alone has a project, where it has many files of it.
 pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a Repository>, Failure> {
@@ -38,37 +25,6 @@ pub(crate) fn has_many(repository: &Repository, name: &str) -> Result<bool, Erro
     // Their keys alone: the records of the few are read when the page is made of them.
     let keys = repository.keys(records::files(name)).page(MANY as u32).take(MANY);
     Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
-}
-
-fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
-    let Some(record) = repository.get_json::<ProjectRecord>(&records::project(name))? else {
-        return Ok(None);
-    };
-    let versions = repository.scan(records::versions(name));
-    let versions = versions.map(|entry| Ok(entry?.json::<VersionRecord>()?.value.version));
-    let yanked = yanked(repository, name)?;
-    let prefix = records::files(name);
-    let mut files = Vec::new();
-    for entry in repository.scan(&prefix) {
-        let entry = entry?;
-        let filename = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
-        let record = entry.json::<FileRecord>()?.value;
-        let reason = match yanked.is_empty() {
-            true => None,
-            false => yanked.get(&key_of(&record.version)).cloned(),
-        };
-        files.push(File::of(filename, record, reason));
-    }
-    let mut project = Project {
-        name: name.to_owned(),
-        display: record.value.name,
-        status: repository.get_json(&records::status(name))?.map(|entry| entry.value).unwrap_or_default(),
-        versions: versions.collect::<Result<_, Error>>()?,
-        files,
-        denied: Vec::new(),
-    };
-    project.sort();
-    Ok(Some(project))
 }
 
 /// Reasons by the key of the version.

@@ -1,8 +1,9 @@
 //! `GET` and `PUT` of a project's status.
 
 use crate::answer::{self, no_project};
+use crate::sources::Sources;
 use crate::status::Status;
-use crate::{busy, name, projects, records};
+use crate::{busy, name, records};
 use packhouse_sdk::{Context, Expectation, Failure, Intent, Outcome, Params, ReadAt, Request, Response};
 
 /// Bytes of a status that is set.
@@ -15,8 +16,16 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let asked = params.segment("project");
     let missing = || no_project(asked);
-    let project = projects::read(cx, &name::project(asked).ok_or_else(missing)?)?.ok_or_else(missing)?;
-    Ok(Response::json(&project.status)?.revalidate())
+    let name = name::project(asked).ok_or_else(missing)?;
+    let sources = Sources::open(cx, &name)?;
+    let status = match sources.status()? {
+        Some(status) => status,
+        None => {
+            sources.each(&mut |_| Ok(()))?.ok_or_else(missing)?;
+            Status::default()
+        }
+    };
+    Ok(Response::json(&status)?.revalidate())
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {

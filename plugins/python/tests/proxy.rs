@@ -133,7 +133,7 @@ fn an_upstream_may_speak_html_and_end_with_simple() {
     let content = wheel::wheel("demo", "1.0", "");
     let name = wheel::wheel_name("demo", "1.0");
     let page = format!(
-        "<a href=\"../files/{name}#sha256={}\" data-yanked=\"\">{name}</a><a href=\"x\">other-1.0.tar.gz</a><a href=\"y\">demo-1.0.exe</a>",
+        "<a href=\"../files/{name}#sha256={}\" data-yanked=\"\">{name}</a><a href=\"x\">other-1.0.tar.gz</a><a href=\"y\">demo-1.0.txt</a>",
         sha256(&content)
     );
     host.answer_upstream(
@@ -364,4 +364,170 @@ fn what_a_caller_may_not_read_hides_a_proxys_name_too() {
     group.get("/simple/demo/").send().expect(404);
     group.get(&file("99.0")).send().expect(404);
     assert_eq!((host.fetched().len(), listed()), (asked, 0));
+}
+
+/// A page of so many files of `demo`, some five to a version, on a host of its own.
+fn large_page(files: usize) -> Vec<u8> {
+    let file = |number: usize| {
+        let filename = format!("demo-1.{}-cp3{}-none-any.whl", number / 5, number % 5);
+        json!({
+            "filename": filename, "url": format!("https://files.test/x/{filename}"),
+            "hashes": {"sha256": sha256(filename.as_bytes())}, "size": number, "requires-python": ">=3.8",
+            "upload-time": "2020-01-01T00:00:00Z", "yanked": false, "core-metadata": {"sha256": sha256(b"METADATA")},
+        })
+    };
+    let files: Vec<Value> = (0..files).map(file).collect();
+    json!({"meta": {"api-version": "1.1"}, "name": "demo", "files": files}).to_string().into_bytes()
+}
+
+/// What a page lists, whatever the order.
+fn names(page: &Value) -> Vec<String> {
+    let mut names: Vec<String> = page["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["filename"].as_str().unwrap().into())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_page_of_many_files_is_listed_as_one_of_few_is() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(20_000));
+    let many = page(&proxy);
+    assert_eq!(names(&many).len(), 20_000);
+    assert_eq!(many["versions"].as_array().unwrap().len(), 4_000);
+    let versions: Vec<&str> =
+        many["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap()).collect();
+    assert_eq!((versions[0], versions[10], versions[3_999]), ("1.0", "1.10", "1.3999"));
+    let html = proxy.get("/simple/demo/").header("accept", "text/html").send().expect(200).text().to_owned();
+    assert_eq!(html.matches("<a href").count(), 20_000);
+
+    // Each entry is what it is in a page that is put in order.
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(100));
+    let few = page(&proxy);
+    for file in few["files"].as_array().unwrap() {
+        assert!(many["files"].as_array().unwrap().contains(file), "{file}");
+    }
+}
+
+#[test]
+fn a_file_of_a_large_page_is_found() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(20_000));
+    let name = "demo-1.3999-cp34-none-any.whl";
+    host.answer_upstream("GET", &format!("https://files.test/x/{name}"), 200, &[], name.as_bytes());
+    let path = format!("/packages/demo/1.3999/{name}");
+    assert_eq!(proxy.get(&path).send().expect(200).body, name.as_bytes());
+    proxy.get("/packages/demo/1.4000/demo-1.4000-cp34-none-any.whl").send().expect(404);
+}
+
+#[test]
+fn a_group_lists_each_file_of_large_pages_once() {
+    let host = MemoryHost::new();
+    proxy(&host, json!({}));
+    host.mount::<Python>("other", "proxy", json!({"upstream": "https://upstream.test"}));
+    let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "other"]);
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(12_000));
+    let all = page(&group);
+    let mut once = names(&all);
+    once.dedup();
+    assert_eq!((once.len(), all["files"].as_array().unwrap().len()), (12_000, 12_000));
+    host.deny_version("demo", "1.7", "Its licence is not accepted (policy ours)");
+    let denied = page(&group);
+    assert_eq!(names(&denied), names(&all));
+    let yanked = |file: &&Value| file["yanked"] != json!(false);
+    assert_eq!(denied["files"].as_array().unwrap().iter().filter(yanked).count(), 5);
+}
+
+#[test]
+fn pypis_own_document_of_a_large_project_has_all_releases() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(20_000));
+    let document = proxy.get("/pypi/demo/json").send().expect(200).json();
+    assert_eq!(document["info"]["version"], "1.3999");
+    let releases = document["releases"].as_object().unwrap();
+    assert_eq!(releases.len(), 4_000);
+    assert!(releases.values().all(|files| files.as_array().unwrap().len() == 5));
+    assert_eq!(document["urls"], releases["1.3999"]);
+    let one = proxy.get("/pypi/demo/1.17/json").send().expect(200).json();
+    assert_eq!((&one["urls"], one["urls"].as_array().unwrap().len()), (&releases["1.17"], 5));
+    proxy.get("/pypi/demo/2.0/json").send().expect(404);
+}
+
+#[test]
+fn whatever_a_page_lists_of_the_project_is_listed() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    let files = [
+        "demo-20.3.0.tar.bz2",
+        "demo-20.3.0.tgz",
+        "demo-20.3.0.tar.xz",
+        "demo-20.3.0-py2.7.egg",
+        "demo-20.3.0.win32-py2.7.exe",
+        "demo-20.3.0.win32-py2.7.msi",
+        "demo-20.3.0-1.noarch.rpm",
+    ];
+    let listed: Vec<Value> = files
+        .iter()
+        .map(|name| json!({"filename": name, "url": format!("https://files.test/{name}"), "hashes": {"sha256": sha256(name.as_bytes())}}))
+        .chain([json!({"filename": "demo-1.0.txt", "url": "x"}), json!({"filename": 7}), json!(null)])
+        .collect();
+    let document = json!({"meta": {"api-version": "1.1"}, "files": listed}).to_string();
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], document.as_bytes());
+    let mut expected: Vec<String> = files.map(str::to_owned).into();
+    expected.sort_unstable();
+    let page = page(&proxy);
+    assert_eq!((names(&page), &page["versions"]), (expected, &json!(["20.3.0"])));
+    for name in files {
+        host.answer_upstream("GET", &format!("https://files.test/{name}"), 200, &[], name.as_bytes());
+        let path = format!("/packages/demo/20.3.0/{name}");
+        assert_eq!(proxy.get(&path).send().expect(200).body, name.as_bytes());
+    }
+}
+
+#[test]
+fn a_member_of_another_type_is_as_if_it_were_not_there() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    let file = json!({
+        "filename": "demo-1.0.tar.gz", "url": "https://files.test/demo-1.0.tar.gz", "hashes": ["sha256"], "size": "9",
+        "requires-python": 3, "upload-time": 7, "yanked": null, "core-metadata": "yes",
+    });
+    let document = json!({"files": [file]}).to_string();
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], document.as_bytes());
+    let page = page(&proxy);
+    assert_eq!((names(&page), &page["files"][0]["hashes"]), (vec!["demo-1.0.tar.gz".to_owned()], &json!({})));
+}
+
+#[test]
+fn a_group_leaves_out_a_page_that_cannot_be_read() {
+    let host = MemoryHost::new();
+    let alone = proxy(&host, json!({}));
+    host.answer_upstream(
+        "GET",
+        "simple/demo/",
+        200,
+        &[("content-type", JSON)],
+        br#"{"files": [{"filename": "#,
+    );
+    let message = alone.get("/simple/demo/").send().expect(502).text().to_owned();
+    assert!(message.contains("it is not a JSON object, for simple/demo/"), "{message}");
+    host.mount::<Python>("second", "proxy", json!({"upstream": "https://upstream.test/simple"}));
+    let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "second"]);
+    // The second's page lies elsewhere in the same upstream.
+    let document = json!({"files": [listed("1.0", "2020-01-01T00:00:00Z")]}).to_string();
+    host.answer_upstream("GET", "demo/", 200, &[("content-type", "text/plain")], b"");
+    group.get("/simple/demo/").send().expect(502);
+    host.answer_upstream("GET", "demo/", 200, &[("content-type", JSON)], document.as_bytes());
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", "text/plain")], b"Come back later");
+    assert_eq!(page(&group)["versions"], json!(["1.0"]));
+    let content = wheel::wheel("demo", "1.0", "");
+    host.answer_upstream("GET", &address("1.0"), 200, &[], &content);
+    assert_eq!(group.get(&file("1.0")).send().expect(200).body, content);
 }

@@ -1,14 +1,16 @@
-//! JSON that is too large to be parsed: what lies where in it ([`outline`]), and the document without its longest strings
-//! ([`ScanReader`]).
+//! JSON that is too large to be parsed: what lies where in it ([`outline`]), the elements of a long array ([`Elements`]), and the
+//! document without its longest strings ([`ScanReader`]).
 //!
-//! Both pass over the bytes once, in windows, and know strings and brackets and no more. What they find is a stranger's text until
+//! All pass over the bytes once, in windows, and know strings and brackets and no more. What they find is a stranger's text until
 //! it has been parsed.
 
+mod elements;
 mod outline;
 mod place;
 mod reader;
 mod shortening;
 
+pub use elements::Elements;
 pub use outline::{Member, Outline, members, outline};
 pub use reader::{MemberPath, ScanError, ScanReader, ScanRules};
 

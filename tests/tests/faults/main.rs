@@ -18,6 +18,7 @@ mod faults;
 mod file_limit;
 mod integrity;
 mod lost_bytes;
+mod large_python_pages;
 mod maven_race;
 mod memory;
 mod npm_race;

@@ -28,6 +28,7 @@ mod hidden_names;
 mod kept_answers;
 mod kept_proxy;
 mod large_indexes;
+mod lenient_documents;
 mod maven_proxy;
 mod maven_upstreams;
 mod npm_dialects;

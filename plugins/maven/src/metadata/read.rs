@@ -1,9 +1,12 @@
-//! Reads `maven-metadata.xml`: no document types, no entities but XML's own, nothing deeper than Maven writes it.
+//! Reads `maven-metadata.xml`. What a client puts has no document type, no entities but XML's own, and nothing deeper than Maven writes
+//! it. What an upstream sends is read as Maven's own reader does.
 
 use super::{Metadata, Plugin, SnapshotFile};
+use crate::version::is_possible;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, Event};
+use std::borrow::Cow;
 
 /// How deep elements may stand in each other; Maven's own are five deep.
 const DEPTH: usize = 16;
@@ -12,25 +15,68 @@ const DEPTH: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadMetadata(pub(crate) String);
 
+/// How a document is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Strict,
+    /// A document type is passed over, and an entity that is not known stands for itself.
+    Lenient,
+}
+
 impl Metadata {
-    /// Elements that are not known are skipped.
+    /// What a client put. Elements that are not known are skipped.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, BadMetadata> {
         let text = std::str::from_utf8(bytes).map_err(|_| bad("it is not UTF-8"))?;
-        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
-        reader.config_mut().expand_empty_elements = true;
-        let mut builder = Builder::default();
-        loop {
-            let event = reader.read_event().map_err(|error| bad(format!("it is not XML: {error}")))?;
-            match event {
-                Event::Start(start) => builder.open(start.local_name().into_inner())?,
-                Event::End(_) => builder.close(),
-                Event::Text(text) => builder.text(&text.xml10_content())?,
-                Event::CData(text) => builder.text(&text.xml10_content())?,
-                Event::GeneralRef(reference) => builder.text(&resolve(&reference)?)?,
-                Event::DocType(_) => return Err(bad("it has a document type, which is not allowed")),
-                Event::Eof => return builder.finish(),
-                Event::Empty(_) | Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
+        read(text, Reading::Strict)
+    }
+
+    /// What an upstream sent, in any encoding that such documents have, and without versions that no artifact can have.
+    pub(crate) fn read_foreign(bytes: &[u8]) -> Result<Self, BadMetadata> {
+        let mut metadata = read(&decoded(bytes), Reading::Lenient)?;
+        let listed = metadata.versions.len();
+        metadata.versions.retain(|version| is_possible(version));
+        metadata.left_out = listed - metadata.versions.len();
+        for version in [&mut metadata.latest, &mut metadata.release] {
+            *version = version.take().filter(|version| is_possible(version));
+        }
+        Ok(metadata)
+    }
+}
+
+/// UTF-16 by its mark, UTF-8, or else Latin-1, whatever a declaration says.
+pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    let utf16 = |unit: fn([u8; 2]) -> u16| {
+        let (pairs, _) = bytes.as_chunks::<2>();
+        String::from_utf16_lossy(&pairs.iter().map(|pair| unit(*pair)).collect::<Vec<_>>()).into()
+    };
+    match (bytes, std::str::from_utf8(bytes)) {
+        ([0xff, 0xfe, ..], _) => utf16(u16::from_le_bytes),
+        ([0xfe, 0xff, ..], _) => utf16(u16::from_be_bytes),
+        (_, Ok(text)) => text.into(),
+        _ => bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
+    }
+}
+
+fn read(text: &str, reading: Reading) -> Result<Metadata, BadMetadata> {
+    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
+    reader.config_mut().expand_empty_elements = true;
+    let mut builder = Builder::default();
+    loop {
+        let event = reader.read_event().map_err(|error| bad(format!("it is not XML: {error}")))?;
+        match event {
+            Event::Start(start) => builder.open(start.local_name().into_inner())?,
+            Event::End(_) => builder.close(),
+            Event::Text(text) => builder.text(&text.xml10_content())?,
+            Event::CData(text) => builder.text(&text.xml10_content())?,
+            Event::GeneralRef(reference) => match resolve(&reference) {
+                Err(_) if reading == Reading::Lenient => builder.text(&format!("&{};", &*reference))?,
+                resolved => builder.text(&resolved?)?,
+            },
+            Event::DocType(_) if reading == Reading::Strict => {
+                return Err(bad("it has a document type, which is not allowed"));
             }
+            Event::Eof => return builder.finish(),
+            Event::Empty(_) | Event::Decl(_) | Event::PI(_) | Event::Comment(_) | Event::DocType(_) => {}
         }
     }
 }
@@ -183,6 +229,35 @@ mod tests {
     }
 
     #[test]
+    fn an_upstreams_document_is_read_as_maven_reads_it() {
+        let versions = |bytes: &[u8]| Metadata::read_foreign(bytes).map(|metadata| metadata.versions);
+        let document = |before: &str, name: &str| {
+            format!(
+                "{before}<metadata><versioning><versions><version>1.0</version><version>1.1</version>\
+                 </versions></versioning><plugins><plugin><name>{name}</name></plugin></plugins></metadata>"
+            )
+        };
+        let latin1: Vec<u8> = document("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>", "é")
+            .chars()
+            .map(|c| c as u8)
+            .collect();
+        let utf16: Vec<u8> = document("\u{feff}", "é").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let doctype = document("<!DOCTYPE metadata [<!ENTITY x 'y'>]>", "&x;").into_bytes();
+        let entity = document("", "caf&eacute;").into_bytes();
+        for bytes in [&latin1, &utf16, &doctype, &entity] {
+            assert_eq!(versions(bytes).unwrap(), ["1.0", "1.1"], "{}", String::from_utf8_lossy(bytes));
+        }
+        let read = Metadata::read_foreign(&latin1).unwrap();
+        assert_eq!(read.plugins[0].name.as_deref(), Some("é"));
+        let odd = ARTIFACT.replace("1.0</version>", "${project.version}</version>");
+        let odd = odd.replace("1.1</version>", "1.1</version><version>3/4</version>");
+        assert_eq!(versions(odd.as_bytes()).unwrap(), ["1.1"]);
+        for broken in ["", "<html><body>Sign in</body></html>", "<metadata><versioning>"] {
+            assert!(versions(broken.as_bytes()).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
     fn what_is_no_metadata_is_refused() {
         assert!(refused("<!DOCTYPE metadata [<!ENTITY x 'y'>]><metadata/>").contains("document type"));
         assert!(refused("<project/>").contains("root"));
@@ -199,6 +274,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = Metadata::read(&bytes);
+            let _ = Metadata::read_foreign(&bytes);
         }
 
         #[test]

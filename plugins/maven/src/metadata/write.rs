@@ -145,7 +145,7 @@ mod tests {
             let release = versions.first().cloned();
             let updated = Some("20261121050140".to_owned());
             let build = timestamp.as_ref().map(|_| "7".to_owned());
-            Metadata { artifact: group.clone(), latest: None, group, version, release, versions, timestamp, build, files, plugins, updated }
+            Metadata { artifact: group.clone(), latest: None, group, version, release, versions, timestamp, build, files, plugins, updated, left_out: 0 }
         }
     }
 

@@ -6,7 +6,7 @@
 use super::{FilePath, ask, encoded, is_page, refused};
 use crate::index::Document;
 use crate::layout::{METADATA, join};
-use crate::metadata::{self, Metadata};
+use crate::metadata::{self, BadMetadata, Metadata};
 use crate::version::{self, Version};
 use packhouse_sdk::{
     Context, Expectation, Failure, ReadAt, Release, ReleaseVerdict, Repository, Version as Shown,
@@ -25,11 +25,11 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
         withdraw(proxy, folder, &[])?;
         return Ok(None);
     };
-    let Ok(mut metadata) = Metadata::read(&bytes) else { return Err(garbage(folder)) };
+    let mut metadata = Metadata::read_foreign(&bytes).map_err(|why| garbage(folder, &why))?;
     if metadata.versions.is_empty() || metadata.version.is_some() {
         return Ok(Some(Document { bytes, modified: 0 }));
     }
-    let mut changed = false;
+    let mut changed = metadata.left_out > 0;
     let vanished = withdraw(proxy, folder, &metadata.versions)?;
     let package = package(folder);
     // Of those that are offered further, the age is judged with that of the others.
@@ -59,7 +59,7 @@ fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<
         200 => {
             // A page for people is no document: it is not even taken in, and what is kept stays.
             if is_page(&reply.headers()?, &path) {
-                return Err(garbage(folder));
+                return Err(garbage(folder, &BadMetadata("it is a page for people".to_owned())));
             }
             Ok(Some(reply.body()?.read_all(LIMIT)?))
         }
@@ -67,11 +67,9 @@ fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<
     }
 }
 
-fn garbage(folder: &str) -> Failure {
-    Failure::unusable_upstream(format!(
-        "it sent no metadata that can be read, for {}",
-        join(folder, METADATA)
-    ))
+fn garbage(folder: &str, why: &BadMetadata) -> Failure {
+    let BadMetadata(why) = why;
+    Failure::unusable_upstream(format!("{why}, for {}", join(folder, METADATA)))
 }
 
 /// Shows what an artifact no longer offers as withdrawn, and what it offers again as it was; answers all that it once offered

@@ -3,7 +3,8 @@
 //! They are asked for where a policy judges by them, since most clients never do. A file of which there are some is fetched first, for its
 //! SHA-256: upstreams need not say it, and the host judges by it. What was stated is noted, so that a request that finds nothing new changes nothing.
 
-use super::{ask, encoded, expected, good, header, is_page};
+use super::stated::Policy;
+use super::{ask_unshown, encoded, good, header, is_page};
 use crate::busy;
 use crate::layout::{FilePath, Item};
 use crate::records;
@@ -115,12 +116,14 @@ fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'stati
 
 /// The file as the upstream has it, checked as ever; it is not shown yet, and so is not judged yet.
 fn whole(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Blob, Failure> {
-    let mut reply = ask(cx, "GET", &FilePath { item: None, ..file.clone() }).metadata().start(proxy)?;
+    let mut reply = ask_unshown(cx, "GET", file).metadata().start(proxy)?;
     let headers = good(&reply, &file.path)?;
+    let policy = Policy::of(proxy)?;
     if header(&headers, "age").is_none()
-        && let Some(expected) = expected(cx, proxy, file, &headers)?
+        && policy == Policy::Fail
+        && let Some(stated) = policy.stated(cx, proxy, file, &headers)?
     {
-        reply.expect(&expected);
+        reply.expect(&stated);
     }
     let blob = reply.body()?;
     blob.size()?;

@@ -124,18 +124,8 @@ pub(super) fn tarballs() -> Vec<Case> {
     ]
 }
 
-/// What clients install by, and what runs then, must be the same.
+/// What clients install by is what runs then: where the two differ, what the archive says is served.
 pub(super) fn manifest_confusion() -> Vec<Case> {
-    let own = |members: Value| {
-        let mut own = json!({"name": "two-faced", "version": "1.0.0"});
-        own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        Release::new("two-faced", "1.0.0").package_json(&own.to_string())
-    };
-    let no = |name: &str, release: &Release, words: &str| {
-        refused(name, "/two-faced", &release.document(), words)
-            .code("invalid_tarball")
-            .contains("differs from the manifest")
-    };
     let yes = |bare: &str, members: Value, said: Value| {
         let mut own = json!({"name": format!("@same/{bare}"), "version": "1.0.0"});
         own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
@@ -143,40 +133,41 @@ pub(super) fn manifest_confusion() -> Vec<Case> {
             Release::new(&format!("@same/{bare}"), "1.0.0").package_json(&own.to_string()).said(&said);
         published(bare, &release)
     };
+    let served = |bare: &str| get(bare, &format!("/@same%2f{bare}/1.0.0"), 200);
     vec![
-        no(
-            "a dependency that only the manifest has",
-            &own(json!({})).said(&json!({"dependencies": {"evil": "1"}})),
-            "`dependencies.evil` is nothing there, and \"1\" in the manifest",
+        yes("added", json!({}), json!({"dependencies": {"evil": "1"}, "peerDependencies": {"evil": "1"}})),
+        served("added").lacks("evil"),
+        yes(
+            "hidden",
+            json!({"dependencies": {"evil": "1"}, "bin": {"git": "evil.js"}}),
+            json!({"dependencies": null, "bin": null}),
         ),
-        no(
-            "one that only the archive has",
-            &own(json!({"dependencies": {"evil": "1"}})).said(&json!({"dependencies": null})),
-            "`dependencies.evil`",
+        served("hidden")
+            .contains("\"dependencies\":{\"evil\":\"1\"}")
+            .contains("\"bin\":{\"git\":\"evil.js\"}"),
+        yes(
+            "script",
+            json!({"scripts": {"postinstall": "evil"}}),
+            json!({"scripts": null, "hasInstallScript": false}),
         ),
-        no(
-            "an optional one",
-            &own(json!({})).said(&json!({"optionalDependencies": {"evil": "1"}})),
-            "`optionalDependencies.evil`",
+        served("script").contains("\"postinstall\":\"evil\"").contains("\"hasInstallScript\":true"),
+        yes(
+            "pinst",
+            json!({"scripts": {"_postinstall": "husky"}}),
+            json!({"scripts": {"postinstall": "husky"}, "hasInstallScript": true}),
         ),
-        no(
-            "a peer",
-            &own(json!({})).said(&json!({"peerDependencies": {"evil": "1"}})),
-            "`peerDependencies.evil`",
+        served("pinst").contains("\"_postinstall\":\"husky\"").lacks("hasInstallScript"),
+        yes("shrinkwrap", json!({}), json!({"_hasShrinkwrap": true})),
+        served("shrinkwrap").lacks("_hasShrinkwrap"),
+        published(
+            "pinned",
+            &Release::new("@same/pinned", "1.0.0")
+                .file("npm-shrinkwrap.json", "{}")
+                .said(&json!({"_hasShrinkwrap": false})),
         ),
-        no(
-            "a script that the manifest hides",
-            &own(json!({"scripts": {"postinstall": "evil"}})).said(&json!({"scripts": null})),
-            "`scripts.postinstall`",
-        ),
-        no(
-            "another script",
-            &own(json!({"scripts": {"install": "evil"}}))
-                .said(&json!({"scripts": {"install": "node-gyp rebuild"}})),
-            "`scripts.install`",
-        ),
-        no("a program", &own(json!({"bin": {"git": "evil.js"}})).said(&json!({"bin": null})), "`bin.git`"),
-        get("nothing of it is there", "/two-faced", 404),
+        get("is told", "/@same%2fpinned", 200)
+            .with("accept", "application/vnd.npm.install-v1+json")
+            .contains("\"_hasShrinkwrap\":true"),
         yes("gyp", json!({}), json!({"scripts": {"install": "node-gyp rebuild"}, "gypfile": true})),
         get("it runs something", "/@same%2fgyp/1.0.0", 200).contains("\"hasInstallScript\":true"),
         yes("bin", json!({"bin": "./cli.js"}), json!({"bin": {"bin": "cli.js"}})),

@@ -1,42 +1,44 @@
 //! An upstream's page in HTML (PEP 503): its links, whatever stands around them.
 
 use super::json_page::{checked, of_project, sound};
+use super::markup::{Markup, Tag, unescape};
+use super::page::Visit;
 use super::url;
-use crate::index::{File, Metadata, Project};
+use crate::index::{File, Metadata};
 use packhouse_sdk::address::join;
-use std::collections::BTreeMap;
+use packhouse_sdk::{Failure, ReadAt};
 
-/// Reads a page that came from `base`. None for what is no text.
-pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
-    let text = core::str::from_utf8(bytes).ok()?;
+/// Hands over the files of a page that came from `base`, one after the other.
+pub(super) fn each<S: ReadAt + ?Sized>(
+    page: &S,
+    base: &str,
+    name: &str,
+    take: &mut Visit<'_>,
+) -> Result<(), Failure> {
     let mut base = base.to_owned();
-    let mut files = Vec::new();
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once('<') {
-        rest = after;
-        if let Some(comment) = rest.strip_prefix("!--") {
-            rest = comment.split_once("-->").map_or("", |(_, after)| after);
-            continue;
-        }
-        let Some((tag, attributes, after)) = element(rest) else { break };
-        rest = after;
-        match tag.to_ascii_lowercase().as_str() {
+    let mut markup = Markup::new(page);
+    while let Some(tag) = markup.next()? {
+        match tag.name.as_str() {
             "base" => {
-                if let Some(joined) = attributes.get("href").and_then(|href| join(&base, href)) {
+                if let Some(joined) = tag.attributes.get("href").and_then(|href| join(&base, href)) {
                     base = joined;
                 }
             }
             "a" => {
-                let label = rest.split_once('<').map_or(rest, |(label, _)| label);
-                files.extend(link(&attributes, label, &base, name));
+                if let Some(file) = link(&tag, &base, name)
+                    && take(file)?.is_break()
+                {
+                    break;
+                }
             }
             _ => {}
         }
     }
-    Some(Project { name: name.to_owned(), display: name.to_owned(), files, ..Project::default() })
+    Ok(())
 }
 
-fn link(attributes: &BTreeMap<String, String>, label: &str, base: &str, name: &str) -> Option<File> {
+fn link(tag: &Tag, base: &str, name: &str) -> Option<File> {
+    let Tag { attributes, label, .. } = tag;
     let (address, fragment) = {
         let href = attributes.get("href")?;
         href.split_once('#').unwrap_or((href, ""))
@@ -61,52 +63,22 @@ fn link(attributes: &BTreeMap<String, String>, label: &str, base: &str, name: &s
     of_project(file.clone(), named, name).or_else(|| of_project(file, unescape(label.trim()), name))
 }
 
-/// A tag's name, its attributes, and what follows it.
-fn element(text: &str) -> Option<(&str, BTreeMap<String, String>, &str)> {
-    let end = text.find(|symbol: char| symbol.is_whitespace() || symbol == '>').unwrap_or(text.len());
-    let (tag, mut rest) = text.split_at_checked(end)?;
-    let mut attributes = BTreeMap::new();
-    loop {
-        rest = rest.trim_start_matches(|symbol: char| symbol.is_whitespace() || symbol == '/');
-        if let Some(after) = rest.strip_prefix('>') {
-            return Some((tag, attributes, after));
-        }
-        let end = rest.find(|symbol: char| symbol.is_whitespace() || "=>/".contains(symbol))?;
-        let (name, after) = rest.split_at_checked(end)?;
-        rest = after.trim_start();
-        let mut value = "";
-        if let Some(after) = rest.strip_prefix('=') {
-            (value, rest) = attribute(after.trim_start())?;
-        } else if name.is_empty() {
-            return None;
-        }
-        attributes.entry(name.to_ascii_lowercase()).or_insert_with(|| unescape(value));
-    }
-}
-
-/// A value, quoted or not, and what follows it.
-fn attribute(text: &str) -> Option<(&str, &str)> {
-    for quote in ['"', '\''] {
-        if let Some(quoted) = text.strip_prefix(quote) {
-            return quoted.split_once(quote);
-        }
-    }
-    let end = text.find(|symbol: char| symbol.is_whitespace() || symbol == '>')?;
-    text.split_at_checked(end)
-}
-
-/// The few entities that such pages hold.
-fn unescape(text: &str) -> String {
-    let named =
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&#x27;", "'"), ("&#34;", "\"")];
-    let text = named.iter().fold(text.to_owned(), |text, (entity, symbol)| text.replace(entity, symbol));
-    text.replace("&amp;", "&")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::ops::ControlFlow;
+
+    fn read(page: &[u8], base: &str) -> Vec<File> {
+        let mut files = Vec::new();
+        let mut take = |file| {
+            files.push(file);
+            Ok(ControlFlow::Continue(()))
+        };
+        each(page, base, "demo", &mut take).unwrap();
+        files
+    }
 
     #[test]
     fn links_of_any_dialect_are_read() {
@@ -117,9 +89,9 @@ mod tests {
             <a href="other-1.0.tar.gz">other-1.0.tar.gz</a> <a>demo-2.0.tar.gz</a> <a href="javascript:x">demo-3.0.tar.gz</a>
             <a href="demo-1.2%2Blocal.tar.gz#md5=short">demo-1.2+lo..&gt;</a> <a href="/get?id=7">demo-1.3.tar.gz</a>
             <a href="demo-4.0.tar.gz"#;
-        let project = read(page.as_bytes(), "https://upstream.test/simple/demo/", "demo").unwrap();
+        let found = read(page.as_bytes(), "https://upstream.test/simple/demo/");
         let files: Vec<_> =
-            project.files.iter().map(|file| (file.filename.as_str(), file.url.as_deref().unwrap())).collect();
+            found.iter().map(|file| (file.filename.as_str(), file.url.as_deref().unwrap())).collect();
         assert_eq!(
             files,
             [
@@ -129,20 +101,39 @@ mod tests {
                 ("demo-1.3.tar.gz", "https://upstream.test/get?id=7"),
             ]
         );
-        assert_eq!(project.files[0].requires_python.as_deref(), Some(">=3.8"));
+        assert_eq!(found[0].requires_python.as_deref(), Some(">=3.8"));
         let sha1 = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
-        assert_eq!(project.files[0].hashes, BTreeMap::from([("sha1".to_owned(), sha1.to_owned())]));
-        assert!(project.files[2].hashes.is_empty(), "what is no hash is none");
-        assert_eq!(
-            (project.files[1].yanked.as_deref(), &project.files[1].metadata),
-            (Some(""), &Metadata::Unchecked)
-        );
+        assert_eq!(found[0].hashes, BTreeMap::from([("sha1".to_owned(), sha1.to_owned())]));
+        assert!(found[2].hashes.is_empty(), "what is no hash is none");
+        assert_eq!((found[1].yanked.as_deref(), &found[1].metadata), (Some(""), &Metadata::Unchecked));
+    }
+
+    #[test]
+    fn a_page_longer_than_a_window_is_read_in_windows() {
+        let link = |number: usize| {
+            let padding = "é".repeat(number % 97);
+            format!("<!-- {padding} --><a href=\"demo-{number}.zip\" data-yanked=\"{padding}\">x</a>\n")
+        };
+        let page: String = (1..9_000).map(link).collect();
+        let found = read(page.as_bytes(), "https://upstream.test/");
+        assert_eq!(found.len(), 8_999);
+        for (at, file) in found.iter().enumerate() {
+            let number = at + 1;
+            assert_eq!(file.filename, format!("demo-{number}.zip"));
+            assert_eq!(file.yanked, Some("é".repeat(number % 97)), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_page_in_another_charset_is_read() {
+        let page = b"<title>Pak\xe9te</title><a href='demo-1.0.zip' data-yanked='kaputt \xfc'>demo</a>";
+        assert_eq!(read(page, "https://upstream.test/")[0].filename, "demo-1.0.zip");
     }
 
     proptest! {
         #[test]
         fn any_page_is_read(page in "[<>a-z=\"' /!#&;-]{0,80}|.{0,80}") {
-            let _ = read(page.as_bytes(), "https://upstream.test/", "demo");
+            let _ = read(page.as_bytes(), "https://upstream.test/");
         }
     }
 }

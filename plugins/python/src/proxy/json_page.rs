@@ -1,111 +1,86 @@
 //! An upstream's page in JSON (PEP 691). What it says is a stranger's word: each file must be called like one of this project,
 //! and what cannot be understood of it is left out.
 
-use crate::filename::Filename;
-use crate::index::{File, Metadata, Project};
-use crate::status::Status;
-use packhouse_sdk::{Digest, address};
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use super::page::{Visit, unusable};
+use crate::index::{File, Metadata};
+use crate::listed_name;
+use packhouse_sdk::json_scan::{Elements, Span};
+use packhouse_sdk::{Blob, Digest, Failure, address};
+use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
-/// The page of this project that came from there.
-struct Page<'a> {
-    base: &'a str,
-    name: &'a str,
+/// The list of files of a project in a page.
+pub(super) struct Source<'a> {
+    pub(super) body: &'a Blob,
+    /// Where the list lies.
+    pub(super) files: Span,
+    /// Where the page came from.
+    pub(super) base: &'a str,
+    /// Where it was asked for.
+    pub(super) target: &'a str,
+    /// The project.
+    pub(super) name: &'a str,
+    /// The one file that is looked for.
+    pub(super) wanted: Option<&'a str>,
 }
 
-/// Its files: each is read and understood before the next, since the largest pages have some ten thousand.
-struct Files<'a>(&'a Page<'a>);
-
+/// A file as a page has it. A member of another type than it should have is as if it were not there.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Listed {
-    filename: String,
-    url: String,
+struct Listed<'a> {
+    #[serde(borrow)]
+    filename: Cow<'a, str>,
+    #[serde(borrow)]
+    url: Cow<'a, str>,
     #[serde(default)]
-    hashes: BTreeMap<String, String>,
-    requires_python: Option<String>,
+    hashes: Value,
+    #[serde(default)]
+    requires_python: Value,
     core_metadata: Option<Value>,
     dist_info_metadata: Option<Value>,
     data_dist_info_metadata: Option<Value>,
     #[serde(default)]
     yanked: Value,
-    size: Option<u64>,
-    upload_time: Option<String>,
+    #[serde(default)]
+    size: Value,
+    #[serde(default)]
+    upload_time: Value,
     #[serde(default)]
     provenance: Value,
 }
 
-/// Reads a page that came from `base`. None for what is none.
-pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
-    let mut text = serde_json::Deserializer::from_slice(bytes);
-    let project = Page { base, name }.deserialize(&mut text).ok()?;
-    text.end().ok().map(|()| project)
-}
-
-impl<'de> DeserializeSeed<'de> for Page<'_> {
-    type Value = Project;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Project, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Page<'_> {
-    type Value = Project;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a project's page")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut page: A) -> Result<Project, A::Error> {
-        let (mut files, mut status) = (None, None);
-        while let Some(member) = page.next_key::<String>()? {
-            match member.as_str() {
-                "files" => files = Some(page.next_value_seed(Files(&self))?),
-                "project-status" => status = serde_json::from_value::<Status>(page.next_value()?).ok(),
-                _ => drop(page.next_value::<IgnoredAny>()?),
+impl Source<'_> {
+    /// Hands over one file after the other; answers how many cannot be read.
+    pub(super) fn each(&self, take: &mut Visit<'_>) -> Result<u64, Failure> {
+        let mut elements = Elements::new(self.body, self.files);
+        let mut left_out = 0;
+        while let Some(element) = elements.next().map_err(|error| unusable(self.target, error))? {
+            if !self.may_be_wanted(element) {
+                continue;
+            }
+            let Ok(listed) = serde_json::from_slice::<Listed<'_>>(element) else {
+                left_out += 1;
+                continue;
+            };
+            if let Some(file) = listed.file(self.base, self.name)
+                && take(file)?.is_break()
+            {
+                break;
             }
         }
-        Ok(Project {
-            name: self.name.to_owned(),
-            display: self.name.to_owned(),
-            status: status.unwrap_or_default(),
-            versions: Vec::new(),
-            files: files.ok_or_else(|| serde::de::Error::missing_field("files"))?,
-            denied: Vec::new(),
-        })
+        Ok(left_out)
+    }
+
+    /// Whether this may be the file that is looked for. Text with a backslash in it may be written in another way.
+    fn may_be_wanted(&self, element: &[u8]) -> bool {
+        let Some(wanted) = self.wanted else { return true };
+        core::str::from_utf8(element).is_ok_and(|text| text.contains(wanted) || text.contains('\\'))
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Files<'_> {
-    type Value = Vec<File>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<File>, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Files<'_> {
-    type Value = Vec<File>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("files")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut files: A) -> Result<Vec<File>, A::Error> {
-        let mut read = Vec::new();
-        while let Some(listed) = files.next_element::<Listed>()? {
-            read.extend(listed.file(self.0.base, self.0.name));
-        }
-        Ok(read)
-    }
-}
-
-impl Listed {
+impl Listed<'_> {
     /// The file, where it is one of this project's and has an address.
     fn file(self, base: &str, name: &str) -> Option<File> {
         let metadata = self.core_metadata.or(self.dist_info_metadata).or(self.data_dist_info_metadata);
@@ -117,22 +92,30 @@ impl Listed {
             },
             _ => Metadata::Absent,
         };
+        let hashes = self.hashes.as_object().into_iter().flatten();
+        let hashes = hashes.filter_map(|(algorithm, hex)| Some((algorithm.as_str(), hex.as_str()?)));
         let file = File {
             url: Some(address::join(base, &self.url)?),
-            hashes: sound(self.hashes),
+            hashes: sound(hashes),
             metadata,
-            requires_python: self.requires_python,
+            requires_python: text(self.requires_python),
             yanked: match self.yanked {
                 Value::Bool(true) => Some(String::new()),
-                Value::String(reason) if !reason.is_empty() => Some(reason),
-                _ => None,
+                reason => text(reason).filter(|reason| !reason.is_empty()),
             },
-            size: self.size,
-            time: self.upload_time,
+            size: self.size.as_u64(),
+            time: text(self.upload_time),
             provenance_url: self.provenance.as_str().and_then(|address| address::join(base, address)),
             ..File::default()
         };
-        of_project(file, self.filename, name)
+        of_project(file, self.filename.into_owned(), name)
+    }
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        _ => None,
     }
 }
 
@@ -145,15 +128,15 @@ pub(super) fn checked(hex: &str) -> Metadata {
 }
 
 /// Those hashes that can be compared, in lower case. Installers would refuse a file for the others.
-pub(super) fn sound<S: AsRef<str>>(hashes: impl IntoIterator<Item = (S, S)>) -> BTreeMap<String, String> {
+pub(super) fn sound<'a>(hashes: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
     let digests = hashes.into_iter().filter_map(|(algorithm, hex)| {
-        Digest::new(&algorithm.as_ref().to_ascii_lowercase(), &hex.as_ref().to_ascii_lowercase()).ok()
+        Digest::new(&algorithm.to_ascii_lowercase(), &hex.to_ascii_lowercase()).ok()
     });
     digests.map(|digest| (digest.algorithm().to_owned(), digest.hex().to_owned())).collect()
 }
 
 /// The file under its name, where that is one of this project's.
 pub(super) fn of_project(file: File, filename: String, name: &str) -> Option<File> {
-    let read = Filename::of_project(&filename, name)?;
-    Some(File { filename, version: read.version.to_string(), ..file })
+    let version = listed_name::version_of(&filename, name)?;
+    Some(File { filename, version, ..file })
 }

@@ -1,60 +1,30 @@
 //! A proxy: its upstream's pages with addresses of its own, and the files, checked against what the pages say of them.
 //!
-//! A page is fetched and read for each answer; the host keeps it as fresh as the repository's settings say. Records stand for
+//! A page is fetched and read for each answer, a piece at a time; the host keeps it as fresh as the repository's settings say. Records stand for
 //! the files that were fetched: they tell later what the upstream has no longer, and serve a file without its page.
 
 mod html_page;
 mod json_page;
+mod markup;
+mod page;
+mod project;
 mod url;
 
-use crate::index::{File, Metadata, Project, key_of};
+use crate::index::{File, Metadata};
 use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, attestation, records};
 use packhouse_sdk::{
-    Context, Denied, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
-    Repository, Response, Settings, SortedOut, Statement, Timestamp, Version, VersionId,
+    Context, Digest, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Repository,
+    Response, Statement, Timestamp, Version, VersionId,
 };
-use std::collections::BTreeSet;
 
-/// Bytes of a page: those of the largest projects have some millions.
-const PAGE: u64 = 24 << 20;
+use page::Page;
+pub(crate) use project::UpstreamProject;
+
 /// Bytes of a file's metadata.
 const METADATA: u64 = 16 << 20;
 /// Bytes of a file's provenance object.
 const PROVENANCE: u64 = 4 << 20;
-/// What an upstream is asked for.
-const ACCEPT: &str =
-    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1";
-
-/// What the upstream has of a project, as far as it may be offered.
-pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>, Failure> {
-    let listed = page(cx, proxy, name)?;
-    let fetched = fetched(proxy, name)?;
-    let gone = withdraw(proxy, name, listed.as_ref(), &fetched)?;
-    let gone = proxy.offered(name, gone, |file| release(file, true))?;
-    let mut project = match listed {
-        Some(project) => project,
-        None if !gone.is_empty() => {
-            Project { name: name.to_owned(), display: name.to_owned(), ..Project::default() }
-        }
-        None => return Ok(None),
-    };
-    let SortedOut { offered, denied } = proxy.sorted_out(name, project.files, |file| release(file, false))?;
-    project.files = offered;
-    project.files.extend(gone);
-    project.denied = denied.into_iter().map(marked).collect();
-    project.versions = project.files.iter().map(|file| file.version.clone()).collect();
-    project.sort();
-    project.versions.dedup();
-    Ok(Some(project))
-}
-
-/// A file that a policy withholds, as it may stand in a list: an installer passes what is yanked by, and tells the reason. Where exactly its
-/// version is wanted the file is asked for, and refused in the policy's words; so nothing else of it is announced.
-fn marked(denied: Denied<File>) -> File {
-    let Denied { one, because } = denied;
-    File { yanked: Some(because), metadata: Metadata::Absent, signature: false, provenance: false, ..one }
-}
 
 /// A file, or what goes with it. None where the upstream has none, or it may not be offered.
 pub(crate) fn file(
@@ -84,12 +54,9 @@ pub(crate) fn file(
         return Ok(Some(response));
     }
     // It was never kept; or it was, and the upstream has it elsewhere now.
-    let (file, withdrawn) = match page(cx, proxy, project) {
-        Ok(page) => match page.and_then(|page| page.files.into_iter().find(|file| file.filename == filename))
-        {
-            Some(listed) => (Some(listed), false),
-            None => (known, true),
-        },
+    let (file, withdrawn) = match listed(cx, proxy, project, filename) {
+        Ok(Some(listed)) => (Some(listed), false),
+        Ok(None) => (known, true),
         Err(failure) => {
             let known = known.ok_or(failure)?;
             let withdrawn = known.withdrawn;
@@ -97,6 +64,11 @@ pub(crate) fn file(
         }
     };
     file.map_or(Ok(None), |file| offer.serve(&file, part, withdrawn))
+}
+
+/// A file as the upstream's page has it.
+fn listed(cx: &Context, proxy: &Repository, project: &str, filename: &str) -> Result<Option<File>, Failure> {
+    Page::find(cx, proxy, project)?.map_or(Ok(None), |page| page.file(cx, project, filename))
 }
 
 /// What is asked of a proxy's project.
@@ -147,78 +119,9 @@ fn published(file: &File) -> Option<u64> {
     time?.to_ms()
 }
 
-/// The upstream's page of a project; none where it has no such project.
-fn page(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>, Failure> {
-    let settings = Settings::of(proxy)?;
-    let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
-    let folder = format!("{name}/");
-    if upstream.ends_with("/simple") || upstream.ends_with("/+simple") {
-        return page_at(cx, proxy, &folder, name);
-    }
-    let index = page_at(cx, proxy, &format!("simple/{folder}"), name);
-    if matches!(index, Ok(Some(_))) {
-        return index;
-    }
-    // Any server that lists folders can be an index. A page for people that stands there has no file of the project.
-    match page_at(cx, proxy, &folder, name) {
-        Ok(Some(page)) if !page.files.is_empty() => Ok(Some(page)),
-        _ => index,
-    }
-}
-
-fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result<Option<Project>, Failure> {
-    let reply = cx.upstream("GET", target).header("accept", ACCEPT).limit(PAGE).metadata().start(proxy)?;
-    let Some(reply) = reply.found()? else { return Ok(None) };
-    let told = reply.header("content-type")?.unwrap_or_default();
-    let kind = told.split(';').next().unwrap_or_default().trim();
-    let base = reply.address()?;
-    let bytes = reply.body()?.read_all(PAGE)?;
-    let read = match kind {
-        "application/vnd.pypi.simple.v1+json" => json_page::read(&bytes, &base, name),
-        "application/vnd.pypi.simple.v1+html" | "text/html" => html_page::read(&bytes, &base, name),
-        other => return Err(unexpected(&format!("it has the content type {other:?}"), target)),
-    };
-    read.map(Some).ok_or_else(|| unexpected("it is not a page of the Simple API", target))
-}
-
 /// 502: what the upstream sent makes no sense here.
 fn unexpected(what: &str, target: &str) -> Failure {
     Failure::unusable_upstream(format!("{what}, for {target}"))
-}
-
-/// The files of a project that were fetched.
-fn fetched(proxy: &Repository, name: &str) -> Result<Vec<Entry<File>>, Error> {
-    proxy.scan(records::files(name)).map(|entry| entry?.json()).collect()
-}
-
-/// Notes which fetched files the upstream's page has no longer, or has again; answers those that are gone.
-fn withdraw(
-    proxy: &Repository,
-    name: &str,
-    listed: Option<&Project>,
-    fetched: &[Entry<File>],
-) -> Result<Vec<File>, Failure> {
-    let listed = listed.map_or(&[][..], |project| &project.files);
-    let files: BTreeSet<&str> = listed.iter().map(|file| file.filename.as_str()).collect();
-    let versions: BTreeSet<String> = listed.iter().map(|file| key_of(&file.version)).collect();
-    let mut gone = Vec::new();
-    for entry in fetched {
-        let file = &entry.value;
-        let withdrawn = !files.contains(file.filename.as_str());
-        if withdrawn != file.withdrawn {
-            let changed = File { withdrawn, ..file.clone() };
-            let mut change = proxy.begin()?;
-            change.put_json(&entry.key, &changed, Expectation::Revision(entry.revision), &[])?;
-            let state = if versions.contains(&key_of(&file.version)) { "" } else { "withdrawn" };
-            change.show(&shown(name, file).state(state));
-            // Whoever else notes it at the same time has noted the same.
-            let _stale_is_noted_already = change.commit()?;
-        }
-        if withdrawn {
-            gone.push(file.clone());
-        }
-    }
-    Ok(gone)
 }
 
 fn content(

@@ -1,7 +1,7 @@
 //! The Simple API's HTML (PEP 503, with what later PEPs added as attributes).
 
 use super::{API_VERSION, address, provenance};
-use crate::index::{File, Metadata, Project};
+use crate::index::{File, Metadata};
 use crate::status::{Marker, Status};
 use packhouse_sdk::{Error, Output, Request};
 
@@ -13,15 +13,6 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
     out.push(&head("Simple index", ""))?;
     for name in names {
         out.push(&format!("<a href=\"{name}/\">{name}</a><br>\n"))?;
-    }
-    out.push(END)
-}
-
-/// A project's files.
-pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
-    begin_project(out, &project.name, &project.status)?;
-    for file in project.files.iter().filter(|_| project.status.offers_files()) {
-        out.push(&link(&project.name, file, request))?;
     }
     out.push(END)
 }

@@ -1,7 +1,7 @@
 //! The Simple API's JSON (PEP 691, 700, 714, 740, 792).
 
 use super::{API_VERSION, address, provenance};
-use crate::index::{File, Metadata, Project};
+use crate::index::{File, Metadata};
 use crate::status::Status;
 use packhouse_sdk::{Error, Output, Request};
 use serde::Serialize;
@@ -16,29 +16,21 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
     out.push("}")
 }
 
-/// A project's files.
-pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
-    begin_project(out, &project.name, &project.status, &project.versions)?;
-    let offered = project.files.iter().filter(|_| project.status.offers_files());
-    array(out, offered.map(|file| Listed::of(request, &project.name, file)))?;
-    out.push("}")
-}
-
-/// What stands before the list of a project's files; its versions are in their order.
-pub(super) fn begin_project(
-    out: &mut Output<'_>,
-    project: &str,
-    status: &Status,
-    versions: &[impl Serialize],
-) -> Result<(), Error> {
+/// What stands before the list of a project's files.
+pub(super) fn begin_project(out: &mut Output<'_>, project: &str, status: &Status) -> Result<(), Error> {
     begin(out)?;
     out.push(",\"name\":")?;
     out.json(project)?;
     out.push(",\"project-status\":")?;
     out.json(&json!(status))?;
-    out.push(",\"versions\":")?;
+    out.push(",\"files\":[")
+}
+
+/// What stands behind it; the versions are in their order.
+pub(super) fn end_project(out: &mut Output<'_>, versions: &[impl Serialize]) -> Result<(), Error> {
+    out.push("],\"versions\":")?;
     out.json(versions)?;
-    out.push(",\"files\":")
+    out.push("}")
 }
 
 /// One file as it stands in the list.

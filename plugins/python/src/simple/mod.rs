@@ -7,6 +7,7 @@ mod pieces;
 
 use crate::accept::Form;
 use crate::answer::{document, moved, no_project};
+use crate::sources::Sources;
 use crate::{name, projects};
 use packhouse_sdk::{Content, Context, Failure, Intent, Output, Params, PieceParts, Request, Response};
 
@@ -86,12 +87,29 @@ fn remembered(cx: &Context, request: &Request, name: &str, form: Form) -> Result
 
 /// The page of a project, made of all that is known of it.
 fn page(cx: &Context, request: &Request, name: &str, form: Form) -> Result<Content, Failure> {
-    let mut project = projects::read(cx, name)?.ok_or_else(|| no_project(name))?;
-    project.list_denied();
+    let sources = Sources::open(cx, name)?;
+    let status = sources.status()?.unwrap_or_default();
+    let is_json = form == Form::Json;
     let mut out = Output::new(cx);
-    match form {
-        Form::Json => json::project(&mut out, &project, request)?,
-        Form::Html | Form::HtmlV1 => html::project(&mut out, &project, request)?,
+    match is_json {
+        true => json::begin_project(&mut out, name, &status)?,
+        false => html::begin_project(&mut out, name, &status)?,
+    }
+    let mut between = "";
+    let versions = sources.each(&mut |file| {
+        if !status.offers_files() {
+            return Ok(());
+        }
+        if is_json {
+            out.push(std::mem::replace(&mut between, ","))?;
+            return Ok(out.push(&json::file(name, &file, request)?)?);
+        }
+        Ok(out.push(&html::link(name, &file, request))?)
+    })?;
+    let versions = versions.ok_or_else(|| no_project(name))?;
+    match is_json {
+        true => json::end_project(&mut out, &versions)?,
+        false => out.push(html::END)?,
     }
     Ok(out.finish()?)
 }

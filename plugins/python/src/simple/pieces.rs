@@ -66,9 +66,7 @@ impl Page<'_> {
         let status: Status = status.unwrap_or_default();
         let mut out = Output::new(cx);
         if is_json {
-            let versions = self.versions()?;
-            let versions: Vec<&str> = in_order(&versions).into_iter().map(|item| item.name).collect();
-            json::begin_project(&mut out, project, &status, &versions)?;
+            json::begin_project(&mut out, project, &status)?;
         } else {
             html::begin_project(&mut out, project, &status)?;
         }
@@ -77,8 +75,6 @@ impl Page<'_> {
         for (piece, count) in pieces.iter_mut().zip(counts(&stretches)) {
             piece.fetch_if_scattered(count)?;
         }
-        let (begin, end) = if is_json { ("[", "]}") } else { ("", html::END) };
-        out.push(begin)?;
         let mut first = self.between().len();
         for (piece, text) in stretches {
             // Before the first item there is none.
@@ -91,7 +87,13 @@ impl Page<'_> {
                 None => {}
             }
         }
-        out.push(end)?;
+        if is_json {
+            let versions = self.versions()?;
+            let versions: Vec<&str> = in_order(&versions).into_iter().map(|item| item.name).collect();
+            json::end_project(&mut out, &versions)?;
+        } else {
+            out.push(html::END)?;
+        }
         Ok(out.finish()?)
     }
 

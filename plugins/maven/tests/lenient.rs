@@ -1,0 +1,166 @@
+//! What a proxy and a group make of upstreams' documents and checksums that are odd.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
+use packhouse_maven::Maven;
+use packhouse_sdk::Freshness;
+use packhouse_testkit::{MemoryHost, Mount};
+use serde_json::{Value, json};
+
+const JAR: &str = "/org/a/lib/1.0/lib-1.0.jar";
+const METADATA: &str = "/org/a/lib/maven-metadata.xml";
+const CATALOGUE: &str = "/archetype-catalog.xml";
+
+fn proxy(host: &MemoryHost, name: &str, own: Value) -> Mount<Maven> {
+    let mut settings = json!({"upstream": "https://upstream.test"});
+    settings.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+    host.mount::<Maven>(name, "proxy", settings)
+}
+
+/// A proxy, a hosted repository with version 2.0 of the artifact, and a group of both.
+fn group(host: &MemoryHost) -> (Mount<Maven>, Mount<Maven>, Mount<Maven>) {
+    let (central, hosted) =
+        (proxy(host, "central", json!({})), host.mount::<Maven>("own", "hosted", json!({})));
+    let all = host.mount::<Maven>("all", "group", json!({})).members(&["own", "central"]);
+    (central, hosted, all)
+}
+
+fn document(before: &str, versions: &[&str]) -> String {
+    let versions: String = versions.iter().map(|version| format!("<version>{version}</version>")).collect();
+    format!(
+        "{before}<metadata><groupId>org.a</groupId><artifactId>lib</artifactId><versioning><versions>{versions}\
+         </versions><lastUpdated>20200101000000</lastUpdated></versioning></metadata>"
+    )
+}
+
+#[test]
+fn metadata_that_maven_reads_are_read() {
+    let latin1 = document("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><!-- \u{e9} -->", &["1.0"]);
+    let latin1: Vec<u8> = latin1.chars().map(|symbol| symbol as u8).collect();
+    let doctype = document("<!DOCTYPE metadata [<!ENTITY x 'y'>]>", &["1.0"]).into_bytes();
+    let entity = document("", &["1.0"])
+        .replace("<versioning>", "<plugins><plugin><name>&eacute;</name></plugin></plugins><versioning>");
+    for bytes in [latin1, doctype, entity.into_bytes()] {
+        let host = MemoryHost::new();
+        let (central, _, _) = group(&host);
+        proxy(&host, "second", json!({}));
+        let both = host.mount::<Maven>("both", "group", json!({})).members(&["central", "second"]);
+        host.answer_upstream("GET", METADATA, 200, &[], &bytes);
+        assert_eq!(central.get(METADATA).send().expect(200).body, bytes, "as it came");
+        assert!(both.get(METADATA).send().expect(200).text().contains("<version>1.0</version>"));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_takes_nothing_from_the_others() {
+    let broken: [(&str, &[u8]); 4] = [
+        ("text/html", b"<html>Sign in</html>"),
+        ("text/xml", b""),
+        ("text/xml", b"<metadata><versioning><versions><version>1.0"),
+        ("text/xml", b"<html><body>Sign in</body></html>"),
+    ];
+    for (kind, bytes) in broken {
+        let host = MemoryHost::new();
+        let (central, own, all) = group(&host);
+        host.answer_upstream("GET", METADATA, 200, &[("content-type", kind)], bytes);
+        let answer = central.get(METADATA).send().expect(502);
+        assert!(answer.text().contains("org/a/lib/maven-metadata.xml"), "{}", answer.text());
+        // A folder of which the hosted member tells a plugin's prefix: its name is not withheld from the other.
+        let plugins = "<metadata><plugins><plugin><prefix>p</prefix><artifactId>p-plugin</artifactId></plugin></plugins></metadata>";
+        own.put("/org/a/maven-metadata.xml").body(plugins).send().expect(201);
+        host.answer_upstream("GET", "/org/a/maven-metadata.xml", 200, &[("content-type", kind)], bytes);
+        assert!(
+            all.get("/org/a/maven-metadata.xml").send().expect(200).text().contains("p-plugin"),
+            "{kind}"
+        );
+        all.get("/org/a/maven-metadata.xml.sha1").send().expect(200);
+        all.get(METADATA).send().expect(502);
+    }
+}
+
+#[test]
+fn versions_that_no_artifact_can_have_are_left_out() {
+    let host = MemoryHost::new();
+    let (central, _, _) = group(&host);
+    let bytes = document("", &["1.0", "${project.version}", "3/4"]);
+    host.answer_upstream("GET", METADATA, 200, &[], bytes.as_bytes());
+    let text = central.get(METADATA).send().expect(200).text().to_owned();
+    assert!(
+        text.contains("<version>1.0</version>") && !text.contains("3/4") && !text.contains("${"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_checksum_that_nobody_may_see_is_none() {
+    for status in [401, 403, 405, 451] {
+        let host = MemoryHost::new();
+        let central = proxy(&host, "central", json!({}));
+        host.answer_upstream("GET", JAR, 200, &[], b"a jar");
+        for ending in ["sha1", "sha256", "md5"] {
+            host.answer_upstream("GET", &format!("{JAR}.{ending}"), status, &[], b"");
+        }
+        assert_eq!(central.get(JAR).send().expect(200).body, b"a jar");
+        central.get(&format!("{JAR}.sha1")).send().expect(404);
+        host.answer_upstream("GET", &format!("{JAR}.sha1"), 500, &[], b"");
+        central.get(JAR).send().expect(502);
+    }
+}
+
+#[test]
+fn a_setting_says_what_becomes_of_a_file_with_a_wrong_checksum() {
+    let host = MemoryHost::new();
+    host.answer_upstream("GET", JAR, 200, &[], b"a jar");
+    let sha1 = format!("{JAR}.sha1");
+    host.answer_upstream("GET", &sha1, 200, &[], b"da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    proxy(&host, "strict", json!({})).get(JAR).send().expect(502);
+    proxy(&host, "fail", json!({"checksum_policy": "fail"})).get(JAR).send().expect(502);
+    let warned = proxy(&host, "warn", json!({"checksum_policy": "warn"})).get(JAR).send();
+    assert_eq!(warned.expect(200).body, b"a jar");
+    let asked = || host.fetched().iter().filter(|target| target.ends_with("sha1")).count();
+    let before = asked();
+    let ignored = proxy(&host, "ignore", json!({"checksum_policy": "ignore"})).get(JAR).send();
+    assert_eq!((ignored.expect(200).body.as_slice(), asked()), (b"a jar".as_slice(), before));
+}
+
+#[test]
+fn what_belongs_to_no_artifact_is_asked_for_again() {
+    let host = MemoryHost::new();
+    let central = proxy(&host, "central", json!({}));
+    for path in [CATALOGUE, "/.index/nexus-maven-repository-index.properties", "/org/a/keys.txt"] {
+        host.answer_upstream("GET", path, 200, &[], b"one");
+        let answer = central.get(path).send().expect(200);
+        assert!(!answer.header("cache-control").unwrap_or_default().contains("immutable"), "{path}");
+        let fetched = host.fetches().into_iter().rfind(|one| one.target == path).unwrap();
+        assert_ne!(fetched.fresh, Some(Freshness::Immutable), "{path}");
+    }
+    host.answer_upstream("GET", JAR, 200, &[], b"a jar");
+    assert!(central.get(JAR).send().expect(200).header("cache-control").unwrap().contains("immutable"));
+}
+
+#[test]
+fn a_groups_catalogue_of_archetypes_is_that_of_all_members() {
+    let host = MemoryHost::new();
+    let (_, own, all) = group(&host);
+    let catalogue = |archetypes: &[(&str, &str)]| {
+        let one = |(artifact, version): &(&str, &str)| {
+            format!(
+                "<archetype><groupId>g</groupId><artifactId>{artifact}</artifactId><version>{version}</version></archetype>"
+            )
+        };
+        let all: String = archetypes.iter().map(one).collect();
+        format!("<archetype-catalog><archetypes>{all}</archetypes></archetype-catalog>")
+    };
+    all.get(CATALOGUE).send().expect(404);
+    let theirs = catalogue(&[("a", "1"), ("b", "1")]);
+    host.answer_upstream("GET", CATALOGUE, 200, &[], theirs.as_bytes());
+    assert_eq!(all.get(CATALOGUE).send().expect(200).text(), theirs, "as the only one has it");
+    own.put(CATALOGUE).body(catalogue(&[("b", "1"), ("c", "2")])).send().expect(201);
+    let text = all.get(CATALOGUE).send().expect(200).text().to_owned();
+    let listed = |artifact: &str| text.matches(&format!("<artifactId>{artifact}</artifactId>")).count();
+    assert_eq!((listed("a"), listed("b"), listed("c")), (1, 1, 1), "{text}");
+    assert_eq!(all.get(&format!("{CATALOGUE}.sha1")).send().expect(200).text().len(), 40);
+    host.answer_upstream("GET", CATALOGUE, 200, &[], b"<html>Sign in</html>");
+    let text = all.get(CATALOGUE).send().expect(200).text().to_owned();
+    assert!(text.contains("<artifactId>c</artifactId>") && !text.contains("html"), "{text}");
+}
