@@ -116,7 +116,8 @@ fn npm_is_told_of_a_token_that_is_not_accepted() {
     assert!(answer.header("npm-notice").unwrap().contains("is not accepted"));
     let expired = api.create_token(&[&repository.id], &["read"], None);
     database::sqlite(&server, &format!("update tokens set expires_at = 1000 where id = {}", expired.id));
-    api.send("PATCH", &format!("/v1/repositories/{}", repository.id), &json!({"public": true})).expect(200);
+    let public = json!({"settings": {"public": true}});
+    api.patch(&format!("/v1/repositories/{}", repository.id), &public).expect(200);
     let answer = get(&as_bearer(&server, &expired.secret), &repository.path("absent"), &npm).expect(404);
     assert!(answer.header("npm-notice").unwrap().contains("has expired"));
     assert!(answer.field("message").contains("has expired"));
