@@ -343,9 +343,10 @@ pub(crate) fn answer(refused: HttpError, error_context: ErrorContext<'_>) -> Res
     let is_plain_404 = refused.is_of(&catalogue::NOT_FOUND) && !refused.of_credential;
     let reader = error_context.reader;
     let reader = if is_plain_404 { reader.of_plain_404() } else { reader };
-    let (text, content_type) = match reader.shows_body() {
-        true => (format!("{sentence}\n"), "text/plain; charset=utf-8"),
-        false => (text, reader.content_type(error_context.template)),
+    let (text, content_type) = if reader.shows_body() {
+        (format!("{sentence}\n"), "text/plain; charset=utf-8")
+    } else {
+        (text, reader.content_type(error_context.template))
     };
     let bytes = Bytes::from(text);
     let content_type = HeaderValue::from_str(content_type);

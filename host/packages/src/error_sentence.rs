@@ -106,25 +106,26 @@ mod tests {
     fn the_sentence_stands_where_the_client_shows_it() {
         let client = |user_agent: &str, place| ShownSentence { user_agent: user_agent.to_owned(), place };
         let clients = [
-            client("twine/", SentencePlace::Reason),
-            client("RubyGems/", SentencePlace::Body),
-            client("npm/", SentencePlace::Header("npm-notice".to_owned())),
+            client("reads-reason/", SentencePlace::Reason),
+            client("reads-body/", SentencePlace::Body),
+            client("reads-header/", SentencePlace::Header("tool-notice".to_owned())),
         ];
         let reader = |user_agent: &'static str| {
-            let headers = [(USER_AGENT, HeaderValue::from_static(user_agent))].into_iter().collect();
+            let headers: HeaderMap =
+                [(USER_AGENT, HeaderValue::from_static(user_agent))].into_iter().collect();
             ErrorReader::of(&headers, clients.iter(), false)
         };
         let reason = |reader: ErrorReader<'_>| {
             let reason = reader.reason("Gr\u{f6}\u{df}e", StatusCode::NOT_FOUND)?;
             Some(String::from_utf8_lossy(reason.as_bytes()).into_owned())
         };
-        assert_eq!(reason(reader("twine/6.1")).as_deref(), Some("Gr??e"));
-        assert!(reader("RubyGems/3.5 x86_64-linux").shows_body());
-        assert_eq!(reader("npm/10.8 node/v22").header("a\nb").unwrap().1, "a?b");
+        assert_eq!(reason(reader("reads-reason/6.1")).as_deref(), Some("Gr??e"));
+        assert!(reader("reads-body/3.5 x86_64-linux").shows_body());
+        assert_eq!(reader("reads-header/10.8 node/v22").header("a\nb").unwrap().1, "a?b");
         let other = reader("curl/8");
         assert_eq!((reason(other), other.shows_body(), other.header("a")), (None, false, None));
-        assert_eq!(reason(reader("twine/6.1").of_plain_404()), None);
-        assert!(reader("RubyGems/3.5").of_plain_404().shows_body());
+        assert_eq!(reason(reader("reads-reason/6.1").of_plain_404()), None);
+        assert!(reader("reads-body/3.5").of_plain_404().shows_body());
         let every = ErrorReader { as_reason: true, ..other };
         assert_eq!(reason(every).as_deref(), Some("Gr??e"));
     }

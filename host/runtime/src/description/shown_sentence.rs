@@ -9,7 +9,7 @@ const MAX_CLIENTS: usize = 32;
 /// A client, and where it shows the sentence.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ShownSentence {
-    /// Start of the client's `User-Agent`, as `twine/`; in either case.
+    /// Start of the client's `User-Agent`, as `tool/`; in either case.
     pub user_agent: String,
     /// Where the client shows it.
     pub place: SentencePlace,
@@ -66,16 +66,19 @@ mod tests {
 
     #[test]
     fn a_client_is_known_by_the_start_of_its_user_agent() {
-        let twine = client("twine/", SentencePlace::Reason);
-        assert!(twine.is_of("twine/6.1.0") && twine.is_of("Twine/6.1.0"));
-        assert!(!twine.is_of("twin") && !twine.is_of("not twine/6") && !twine.is_of("twiné/"));
+        let tool = client("tool/", SentencePlace::Reason);
+        assert!(tool.is_of("tool/6.1.0") && tool.is_of("Tool/6.1.0"));
+        assert!(!tool.is_of("too") && !tool.is_of("not tool/6") && !tool.is_of("toolé/"));
     }
 
     #[test]
     fn a_header_of_the_protocol_and_an_empty_user_agent_are_refused() {
-        assert!(validate(&[client("npm/", SentencePlace::Header("npm-notice".to_owned()))]).is_ok());
-        for wrong in ["set-cookie", "NPM-Notice", "a b-notice"] {
-            assert!(validate(&[client("npm/", SentencePlace::Header(wrong.to_owned()))]).is_err(), "{wrong}");
+        assert!(validate(&[client("tool/", SentencePlace::Header("tool-notice".to_owned()))]).is_ok());
+        for wrong in ["set-cookie", "Tool-Notice", "a b-notice"] {
+            assert!(
+                validate(&[client("tool/", SentencePlace::Header(wrong.to_owned()))]).is_err(),
+                "{wrong}"
+            );
         }
         assert!(validate(&[client("", SentencePlace::Body)]).is_err());
     }
