@@ -1,6 +1,8 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
-use crate::description_parts::{Limits, NamedLimit, Purl, TagKeys, TrustedPublishing};
+use crate::description_parts::{
+    Limits, NamedLimit, Purl, SentencePlace, ShownSentence, TagKeys, TrustedPublishing,
+};
 use crate::{Challenge, Client, CodeKind, ErrorTemplate, Exchange, Install, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
@@ -133,6 +135,10 @@ pub struct Description {
     error_style: ErrorStyle,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<ErrorTemplate>,
+    #[serde(skip_serializing_if = "is_false")]
+    sentence_as_reason: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sentence_clients: Vec<ShownSentence>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     own_codes: BTreeMap<String, CodeKind>,
     challenge: Challenge,
@@ -187,6 +193,8 @@ impl Description {
             kinds: vec!["hosted".to_owned()],
             error_style: ErrorStyle::Plain,
             errors: None,
+            sentence_as_reason: false,
+            sentence_clients: Vec::new(),
             own_codes: BTreeMap::new(),
             challenge: Challenge::Basic,
             authorization: vec![Authorization::Basic, Authorization::Bearer],
@@ -251,6 +259,21 @@ impl Description {
     /// By what the host writes failures, its own refusals among them. It stands in place of the error style.
     pub fn errors(mut self, template: ErrorTemplate) -> Self {
         self.errors = Some(template);
+        self
+    }
+
+    /// The reason phrase of HTTP/1.1 is the sentence of a refusal: for formats whose clients show nothing else. The one of RFC 9110 if
+    /// not said.
+    pub fn sentence_as_reason(mut self) -> Self {
+        self.sentence_as_reason = true;
+        self
+    }
+
+    /// Clients whose `User-Agent` starts so show the sentence of a refusal in this place alone. They are known by it where nobody may
+    /// know the format, too.
+    pub fn sentence_clients(mut self, starts: &[&str], place: &SentencePlace) -> Self {
+        let client = |start: &&str| ShownSentence { user_agent: (*start).to_owned(), place: place.clone() };
+        self.sentence_clients.extend(starts.iter().map(client));
         self
     }
 

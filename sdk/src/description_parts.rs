@@ -52,3 +52,22 @@ pub(crate) struct TagKeys {
     pub separator: Option<String>,
     pub member: String,
 }
+
+/// A client that shows the sentence of a refusal in one place alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ShownSentence {
+    pub user_agent: String,
+    pub place: SentencePlace,
+}
+
+/// Where a client shows people the sentence of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SentencePlace {
+    /// The reason phrase of HTTP/1.1, but for a plain 404.
+    Reason,
+    /// The whole body, which is plain text for this client.
+    Body,
+    /// The response header of this name, in lower case and with `-notice` at its end, beside the usual body.
+    Header(String),
+}

@@ -92,6 +92,7 @@ pub use challenge::{Challenge, ChallengeScheme};
 pub use client::{Client, Install};
 pub use context::{Context, Identity, LeftOut, Log, Signing};
 pub use description::{Authorization, Claim, Description, ErrorStyle, Setting, TokenService};
+pub use description_parts::SentencePlace;
 pub use digest::Digest;
 pub use entry::Entry;
 pub use error::Error;

@@ -1,7 +1,8 @@
 //! Descriptions, digests, failures and random access.
 
 use packhouse_sdk::{
-    Challenge, Claim, Description, Digest, Error, ErrorStyle, Failure, ReadAt, Response, Setting,
+    Challenge, Claim, Description, Digest, Error, ErrorStyle, Failure, ReadAt, Response, SentencePlace,
+    Setting,
 };
 use serde_json::{Value, json};
 
@@ -40,6 +41,9 @@ fn a_description_says_what_was_said() {
         .claim(Claim::new("registry", "/v2/").challenge("repository:{subject}:{action}"))
         .setting("proof", Setting::choice(&["none", "all"], "Whether it is asked for"))
         .setting("days", Setting::integer(7, "How long"))
+        .sentence_as_reason()
+        .sentence_clients(&["one/"], &SentencePlace::Reason)
+        .sentence_clients(&["two/"], &SentencePlace::Header("two-notice".to_owned()))
         .max_file_bytes(5)
         .max_body_bytes(7);
     let found = described(&description);
@@ -47,6 +51,11 @@ fn a_description_says_what_was_said() {
         "kinds": ["hosted", "group"], "error_style": "registry", "challenge": "bearer", "checks_username": true,
         "refused_read_status": 404, "refused_write_status": 401, "not_reached_status": 404,
         "token_formats": ["docker", "oci"], "upstream_credentials": ["basic"], "encoded_slash": true,
+        "sentence_as_reason": true,
+        "sentence_clients": [
+            {"user_agent": "one/", "place": "reason"},
+            {"user_agent": "two/", "place": {"header": "two-notice"}},
+        ],
         "request_headers": ["x-one"], "limits": {"max_file_bytes": 5, "max_body_bytes": 7},
         "claims": [{"name": "registry", "path": "/v2/", "challenge": "repository:{subject}:{action}"}],
         "settings": {

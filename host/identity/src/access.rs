@@ -5,6 +5,7 @@
 //! "disabled format"; what stands before (malformed, address) and after it (size, version, body) is not here.
 
 mod facts;
+mod refused_credential;
 
 use std::borrow::Cow;
 
@@ -13,6 +14,7 @@ use packhouse_wire::catalogue::{self, Code};
 pub use self::facts::{
     AccessAction, KeyFacts, Kind, RepositoryFacts, ResolvedCredential, Rights, State, TokenFacts,
 };
+pub use self::refused_credential::ended;
 
 /// What the format's description declares about refusals.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,14 +85,7 @@ impl Refusal {
 /// Whether nobody knows who asks: no credential, or one that is not taken wherever it is shown. A user name that does not go with
 /// a token is another matter: who has the token may know what it reaches.
 pub fn is_stranger(presented: &ResolvedCredential, now: i64) -> bool {
-    match presented {
-        ResolvedCredential::Nothing | ResolvedCredential::Unknown => true,
-        ResolvedCredential::Token(token, _) => {
-            !State::at(now, token.revoked_at, token.expires_at, token.ends_at).works()
-        }
-        ResolvedCredential::Key(key) => !State::at(now, key.revoked_at, key.expires_at, key.ends_at).works(),
-        ResolvedCredential::Member(_) => false,
-    }
+    *presented == ResolvedCredential::Nothing || ended(presented, now).is_some()
 }
 
 /// Decides. Every request for a package passes here once, with the rights read in the same statement as the
@@ -147,26 +142,14 @@ fn refused_credential(question: &AccessRequest<'_>) -> Option<Refusal> {
 
 /// A credential that came and is not taken: unknown, ended, or with another's name.
 fn refused_presented(question: &AccessRequest<'_>) -> Option<Refusal> {
-    let refused = match question.presented {
-        ResolvedCredential::Nothing | ResolvedCredential::Member(_) => false,
-        ResolvedCredential::Unknown => true,
-        ResolvedCredential::Key(key) => {
-            !State::at(question.now, key.revoked_at, key.expires_at, key.ends_at).works()
-        }
-        ResolvedCredential::Token(token, username) => {
-            !State::at(question.now, token.revoked_at, token.expires_at, token.ends_at).works()
-                || (question.rules.checks_username && !goes_with(question.rules, token, username.as_deref()))
-        }
-    };
+    let sentence = refused_credential::refused(question.rules, question.presented, question.now)?;
     // What is read in order to be written is part of the write: told otherwise, a client takes it for success.
     let part_of_write =
         question.wanted.writes() || question.wanted == AccessAction::Read { for_publish: true };
     let status =
         if part_of_write { question.rules.refused_write_status } else { question.rules.refused_read_status };
-    refused.then(|| match status {
-        404 => Refusal::of(&catalogue::NOT_FOUND),
-        _ => Refusal::of(&catalogue::UNAUTHORIZED),
-    })
+    let code = if status == 404 { &catalogue::NOT_FOUND } else { &catalogue::UNAUTHORIZED };
+    Some(Refusal { sentence, ..Refusal::of(code) })
 }
 
 fn goes_with(rules: &Rules<'_>, token: &TokenFacts, username: Option<&str>) -> bool {

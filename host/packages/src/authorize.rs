@@ -10,6 +10,7 @@ use packhouse_wire::catalogue;
 
 use crate::access_request as access;
 use crate::bearer_scope::BearerScope;
+use crate::credential::PresentedCredential;
 use crate::error_response::{HttpError, MissingScope};
 use crate::package_reach;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
@@ -59,10 +60,10 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
         BearerScope::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, wanted)),
         BearerScope::Direct | BearerScope::Refused => false,
     };
-    let missing_scope = MissingScope::of(&request.principal.bearer_scope, lacks);
-    judge(request, row, wanted).map_err(|refused| refused.missing_scope(scope(), missing_scope))?;
+    let missing_scope = || lacking(request, lacks);
+    judge(request, row, wanted).map_err(|refused| refused.missing_scope(scope(), missing_scope()))?;
     if lacks && wanted != AccessAction::Open {
-        return Err(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope(), missing_scope));
+        return Err(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope(), missing_scope()));
     }
     if let Some(grants) = &request.principal.grants {
         package_reach::judge(request, row, intent, grants)?;
@@ -77,6 +78,13 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
         request.app.store.access_key_used(key.id, request.now);
     }
     Ok(())
+}
+
+/// What a bearer challenge says of the credential that came.
+fn lacking(request: &RepositoryRequest<'_>, scope: bool) -> MissingScope {
+    let sent = PresentedCredential::read(&request.parts.headers);
+    let as_bearer = matches!(sent, PresentedCredential::Bearer(_));
+    MissingScope::of(&request.principal.bearer_scope, as_bearer, scope)
 }
 
 fn judge(
@@ -135,7 +143,7 @@ fn judge_credential(
     let rules = access::rules(Some(request.description()));
     access::authorize_credential(&request.principal.presented, &rules, wanted, request.now).map_err(
         |refused| {
-            let missing_scope = MissingScope::of(&request.principal.bearer_scope, false);
+            let missing_scope = lacking(request, false);
             refused.missing_scope(scope.and_then(|scope| scope()), missing_scope)
         },
     )

@@ -1,27 +1,24 @@
 //! What an error looks like on the wire. Its body is written by the format's template (`error_body`), its challenge is the
-//! format's; the sentence is the reason phrase of HTTP/1.1 too, since some clients show nothing else.
+//! format's. The reason phrase of HTTP/1.1 is the one of RFC 9110, but for clients that show nothing else (`error_sentence`).
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use hyper::ext::ReasonPhrase;
 use packhouse_runtime::{CallError, ChallengeScheme, ErrorTemplate, Failure, Problem, fill};
 use packhouse_store::{Part, StoreError};
 use serde_json::Value;
 
 use crate::bearer_scope::BearerScope;
 use crate::error_body::{self, Said, Written};
+use crate::error_sentence::ErrorReader;
 use packhouse_app::publishers::IdTokenRefusal;
 use packhouse_identity::BearerError;
 use packhouse_identity::access::Refusal;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue::{self, Code};
 use packhouse_wire::incoming_body::BodyError;
-
-/// A reason phrase is a line for people; longer ones are cut.
-const REASON_BYTES: usize = 200;
 
 /// Why a request gets an error: what every step of the data path may return instead of its result.
 #[derive(Debug)]
@@ -55,10 +52,12 @@ pub(crate) enum MissingScope {
 }
 
 impl MissingScope {
-    /// For a credential that came like this, and that does or does not lack the scope.
-    pub(crate) fn of(bearer_scope: &BearerScope, scope: bool) -> Self {
+    /// For a credential that came like this, and that does or does not lack the scope. `as_bearer` says that a credential was sent as a
+    /// bearer itself.
+    pub(crate) fn of(bearer_scope: &BearerScope, as_bearer: bool, scope: bool) -> Self {
         match (bearer_scope, scope) {
-            (BearerScope::Direct, _) => Self::Nothing,
+            (BearerScope::Direct, _) if !as_bearer => Self::Nothing,
+            (BearerScope::Direct, _) => Self::Token,
             (_, true) => Self::Scope,
             (_, false) => Self::Token,
         }
@@ -309,6 +308,8 @@ pub(crate) struct ErrorContext<'a> {
     pub addresses: Addresses<'a>,
     /// The request's id.
     pub request_id: &'a str,
+    /// What the client shows, and what it takes.
+    pub reader: ErrorReader<'a>,
     /// Whether the request is a HEAD.
     pub head: bool,
 }
@@ -338,16 +339,25 @@ pub(crate) fn answer(refused: HttpError, error_context: ErrorContext<'_>) -> Res
         request_id: error_context.request_id,
     };
     let Written { status, text } = error_body::write(error_context.template, &said);
-    let bytes = Bytes::from(text);
     let mut headers = own_headers(&refused, status, error_context);
-    let content_type = HeaderValue::from_str(error_context.template.content_type());
+    let is_plain_404 = refused.is_of(&catalogue::NOT_FOUND) && !refused.of_credential;
+    let reader = error_context.reader;
+    let reader = if is_plain_404 { reader.of_plain_404() } else { reader };
+    let (text, content_type) = if reader.shows_body() {
+        (format!("{sentence}\n"), "text/plain; charset=utf-8")
+    } else {
+        (text, reader.content_type(error_context.template))
+    };
+    let bytes = Bytes::from(text);
+    let content_type = HeaderValue::from_str(content_type);
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("application/json")));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.extend(reader.header(&sentence));
     let mut response = Response::new(if error_context.head { Body::empty() } else { Body::full(bytes) });
     *response.status_mut() = status;
     *response.headers_mut() = headers;
-    if let Some(reason) = reason(&sentence) {
+    if let Some(reason) = reader.reason(&sentence, status) {
         response.extensions_mut().insert(reason);
     }
     response
@@ -397,13 +407,6 @@ fn sentence(refused: &HttpError) -> String {
         refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());
     let row = refused.row.map(|row| row.sentence);
     own.or(row).or(refused.status.canonical_reason()).unwrap_or_default().to_owned()
-}
-
-/// The sentence on a status line: printable ASCII, one line.
-fn reason(sentence: &str) -> Option<ReasonPhrase> {
-    let printable = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
-    let line: String = sentence.chars().map(printable).take(REASON_BYTES).collect();
-    ReasonPhrase::try_from(line).ok()
 }
 
 #[cfg(test)]

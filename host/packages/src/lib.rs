@@ -17,6 +17,7 @@ mod encoder;
 mod encodings;
 mod error_body;
 mod error_response;
+mod error_sentence;
 mod exchange;
 mod find_plugin;
 mod gzip_parts;
@@ -84,7 +85,8 @@ use tokio::net::TcpListener;
 use tracing::Instrument as _;
 
 use self::error_response::{Addresses, ErrorContext, HttpError};
-use self::request_context::RequestContext;
+use self::error_sentence::ErrorReader;
+use self::request_context::{RequestContext, is_no_format};
 use self::request_path::RepositoryHost;
 use packhouse_app::App;
 use packhouse_app::links::Side;
@@ -200,7 +202,14 @@ impl RepositoryHost {
             "" => self.app.base_url_at(None, context.site.as_ref(), Side::Packages),
             found => found.to_owned(),
         };
-        let ErrorFormat { template, challenge, token_service } = context.error_format.as_ref();
+        let ErrorFormat { template, challenge, token_service, sentence_as_reason, sentence_clients } =
+            context.error_format.as_ref();
+        let current = self.app.runtime.current();
+        // Where no format is known, a client of any format is told from the request alone.
+        let of_any = is_no_format(&context.error_format).then_some(current.plugins()).into_iter().flatten();
+        let of_any = of_any.flat_map(|plugin| &plugin.description().sentence_clients);
+        let reader =
+            ErrorReader::of(&parts.headers, sentence_clients.iter().chain(of_any), *sentence_as_reason);
         let token_service = token_service.as_ref().map(|path| format!("{base_url}{path}"));
         let basic = ChallengeScheme::basic();
         let api_url = self.app.api_url_at(context.site.as_ref(), Side::Packages);
@@ -215,6 +224,7 @@ impl RepositoryHost {
             challenge: if context.own_challenge { challenge } else { &basic },
             addresses,
             request_id: &context.request_id,
+            reader,
             head: parts.method == Method::HEAD,
         };
         error_response::answer(refused, error_context)

@@ -71,8 +71,14 @@ impl RequestContext {
     }
 }
 
+static NO_FORMAT: LazyLock<Arc<ErrorFormat>> = LazyLock::new(Arc::default);
+
 /// How refusals look where no format is known.
 pub(crate) fn no_format() -> Arc<ErrorFormat> {
-    static NO_FORMAT: LazyLock<Arc<ErrorFormat>> = LazyLock::new(Arc::default);
     Arc::clone(&NO_FORMAT)
+}
+
+/// Whether refusals look so because no format is known.
+pub(crate) fn is_no_format(error_format: &Arc<ErrorFormat>) -> bool {
+    Arc::ptr_eq(error_format, &NO_FORMAT)
 }

@@ -18,7 +18,7 @@ use crate::identified_request::IdentifiedRequest;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
 use crate::request_context::RequestContext;
 use crate::route::ask_plugin;
-use packhouse_identity::access::{AccessAction, ResolvedCredential, is_stranger};
+use packhouse_identity::access::{self as access_rules, AccessAction, ResolvedCredential, is_stranger};
 use packhouse_wire::catalogue;
 
 /// A plugin that takes the request, and what it says of it.
@@ -131,12 +131,14 @@ impl Stranger<'_> {
     }
 
     async fn refused(&self) -> Result<HttpError, HttpError> {
-        if self.identified.principal.presented == ResolvedCredential::Nothing {
+        let IdentifiedRequest { principal, now, as_bearer, .. } = self.identified;
+        if principal.presented == ResolvedCredential::Nothing {
             return Ok(HttpError::of(&catalogue::UNAUTHORIZED));
         }
-        let hidden = self.identified.as_bearer && self.is_hidden().await?;
+        let hidden = *as_bearer && self.is_hidden().await?;
         let row = if hidden { &catalogue::NOT_FOUND } else { &catalogue::UNAUTHORIZED };
-        Ok(HttpError::of(row).of_credential())
+        let sentence = access_rules::ended(&principal.presented, *now).unwrap_or(row.sentence);
+        Ok(HttpError::of(row).in_words(sentence).of_credential())
     }
 
     async fn is_hidden(&self) -> Result<bool, HttpError> {

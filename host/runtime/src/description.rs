@@ -10,6 +10,8 @@ mod exchange;
 mod limits;
 mod purl;
 mod released;
+mod setting;
+mod shown_sentence;
 mod tags;
 mod template;
 
@@ -28,6 +30,8 @@ pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
 pub use purl::PurlForm;
 pub use released::ErrorStyle;
+pub use setting::{Setting, SettingKind};
+pub use shown_sentence::{SentencePlace, ShownSentence};
 pub use tags::TagKeys;
 pub use template::{fill, fill_members, fill_text};
 
@@ -50,6 +54,12 @@ pub struct Description {
     /// By what errors are written.
     #[serde(default)]
     pub errors: Option<ErrorTemplate>,
+    /// Whether the reason phrase of HTTP/1.1 is the sentence, but for a plain 404: for formats whose clients show nothing else.
+    #[serde(default)]
+    pub sentence_as_reason: bool,
+    /// Clients that show the sentence of a refusal in one place alone.
+    #[serde(default)]
+    pub sentence_clients: Vec<ShownSentence>,
     /// Where codes of the plugin's own stand that are written as some of the host's are: in `code` or in `reason_code`.
     #[serde(default)]
     pub own_codes: BTreeMap<String, CodeKind>,
@@ -186,37 +196,6 @@ pub struct Claim {
     pub challenge: Option<String>,
 }
 
-/// One setting of a repository.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Setting {
-    /// Which values it may have.
-    pub kind: SettingKind,
-    /// In force where nothing is set.
-    pub default: serde_json::Value,
-    /// Of a `choice`: what may be chosen.
-    #[serde(default)]
-    pub choices: Vec<String>,
-    /// One line for people.
-    #[serde(default)]
-    pub summary: String,
-}
-
-/// Which values a setting may have.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SettingKind {
-    /// `true` or `false`.
-    Boolean,
-    /// A whole number, not negative.
-    Integer,
-    /// Text.
-    Text,
-    /// One of `choices`.
-    Choice,
-    /// A list of texts.
-    List,
-}
-
 fn hosted() -> Vec<String> {
     vec!["hosted".to_owned()]
 }
@@ -286,6 +265,8 @@ impl Description {
             template,
             challenge: self.challenge.scheme(self.token_service.is_some()),
             token_service: self.token_service.as_ref().map(|service| service.path.clone()),
+            sentence_as_reason: self.sentence_as_reason,
+            sentence_clients: self.sentence_clients.clone(),
         })
     }
 
@@ -336,6 +317,7 @@ impl Description {
             check("request_headers", header, !SECRET_HEADERS.contains(&header.as_str()), "no credential's")?;
         }
         self.errors.iter().try_for_each(ErrorTemplate::validate)?;
+        shown_sentence::validate(&self.sentence_clients)?;
         self.challenge.validate(self.token_service.is_some())?;
         self.limits.validate()?;
         check("authorization", "", !self.authorization.is_empty(), "of basic, bearer and bare at least one")?;
@@ -398,27 +380,6 @@ impl TokenService {
             check("a word of token_service", word, plain, "lower-case letters")?;
         }
         Ok(())
-    }
-}
-
-impl Setting {
-    fn validate(&self, name: &str) -> Result<(), String> {
-        let default = &self.default;
-        let fits = match self.kind {
-            SettingKind::Boolean => default.is_boolean(),
-            SettingKind::Integer => default.is_u64(),
-            SettingKind::Text => default.is_string(),
-            SettingKind::Choice => self.choices.iter().any(|choice| default.as_str() == Some(choice)),
-            SettingKind::List => {
-                default.as_array().is_some_and(|list| list.iter().all(|item| item.is_string()))
-            }
-        };
-        check(
-            "a setting's default",
-            &format!("{name}: {default}"),
-            fits,
-            "of its kind, or one of its choices",
-        )
     }
 }
 

@@ -66,8 +66,8 @@ pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
     Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, Exchange, ExchangeRefusal, Gives,
     InstallTemplate, NamedChallenge, NamedLimit, PlacedMembers, Places, PurlForm, Purpose, RefusalWords,
-    Setting, SettingKind, TagKeys, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members,
-    fill_text,
+    SentencePlace, Setting, SettingKind, ShownSentence, TagKeys, Template, TokenService, TrustedPublishing,
+    excess_of, fill, fill_members, fill_text,
 };
 pub use engine::EngineOptions;
 pub use error::{CallError, LoadError};

@@ -111,7 +111,7 @@ catalogue! {
     CONFLICT = "conflict" 409 Error Packages "The package was changed after it was read; read it again.";
     USER_ALREADY_EXISTS = "user_already_exists" 409 Error Api "There is an account with that e-mail address.";
     NPM_CLI_TOKEN_CREATE_DISABLED = "NPM_CLI_TOKEN_CREATE_DISABLED" 410 Code Packages "Tokens are made in the portal, not by `npm token create`.";
-    LEGACY_NPM_LOGIN_DISABLED = "LEGACY_NPM_LOGIN_DISABLED" 410 Code Packages "Sign-in by name and password is not offered; use plain `npm login`.";
+    LEGACY_NPM_LOGIN_DISABLED = "LEGACY_NPM_LOGIN_DISABLED" 410 Code Packages "Sign-in by name and password is not offered: use plain `npm login`, or a token from the portal.";
     REQUEST_BODY_TOO_LARGE = "request_body_too_large" 413 Error Api "The body is over the limit of {}.";
     SCAN_BLOCK_SIZE_CAP = "scan_block_size_cap" 413 Code Packages "The upstream's manifest is over 4194304 bytes.";
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type" 415 Error Api "Send the body as JSON, with `Content-Type: application/json`.";

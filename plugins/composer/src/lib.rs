@@ -28,7 +28,7 @@ mod upstream_metadata;
 mod version;
 mod versions;
 
-use packhouse_sdk::{Description, Failure, Folding, Format, Router};
+use packhouse_sdk::{Description, Failure, Folding, Format, Router, SentencePlace};
 
 /// The size limit of a zip: 1 GiB.
 const FILE_LIMIT: u64 = 1 << 30;
@@ -46,6 +46,8 @@ impl Format for Composer {
             .purl("composer", "/")
             .kinds(&["hosted", "proxy", "group"])
             .open_requests(&[])
+            // Composer shows the status line and no body.
+            .sentence_clients(&["Composer/"], &SentencePlace::Reason)
             .upstream_credentials(&["basic", "bearer"])
             .name_folding(Folding::Lowercase)
             .clients(clients::clients())

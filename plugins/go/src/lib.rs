@@ -18,7 +18,7 @@ mod upkeep;
 mod version;
 mod versions;
 
-use packhouse_sdk::{Description, ErrorTemplate, Failure, Format, Router};
+use packhouse_sdk::{Description, ErrorTemplate, Failure, Format, Router, SentencePlace};
 use serde_json::json;
 
 /// Bytes of the largest module, packed and unpacked, as the go command has it: 500 MiB.
@@ -36,6 +36,7 @@ impl Format for Go {
             .kinds(&["hosted", "proxy", "group"])
             // The go command shows what a refusal says where that is plain text.
             .errors(ErrorTemplate::new(json!("{message}\n")))
+            .sentence_clients(&["Go-http-client/"], &SentencePlace::Body)
             .upstream_credentials(&["basic"])
             .open_requests(&[])
             .clients(clients::clients())

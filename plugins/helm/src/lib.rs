@@ -26,7 +26,7 @@ mod upload;
 mod upstream_index;
 mod yaml;
 
-use packhouse_sdk::{Description, Failure, Format, Router};
+use packhouse_sdk::{Description, Failure, Format, Router, SentencePlace};
 
 /// Bytes of the largest chart. Helm itself unpacks no more than 100 MiB.
 const FILE_LIMIT: u64 = 100 << 20;
@@ -40,6 +40,8 @@ impl Format for Helm {
         Description::new("helm", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
             .open_requests(&[])
+            // Helm shows the status line and no body.
+            .sentence_clients(&["Helm/"], &SentencePlace::Reason)
             .upstream_credentials(&["basic", "bearer"])
             .clients(clients::clients())
             .install(clients::install())

@@ -31,10 +31,13 @@ mod upkeep;
 mod version;
 mod versions;
 
-use packhouse_sdk::{Description, Failure, Format, Router, Setting};
+use packhouse_sdk::{Description, Failure, Format, Router, SentencePlace, Setting};
 
 /// Bytes of the largest file: 50 GB.
 const FILE_LIMIT: u64 = 50_000_000_000;
+
+/// Clients that show the status line and no body, by the start of their `User-Agent`.
+const SHOW_REASON: [&str; 5] = ["Apache-Maven/", "Gradle/", "Leiningen/", "Apache Ivy/", "Coursier/"];
 
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,9 @@ impl Format for Maven {
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .open_requests(&[])
+            // Most of its clients show the status line and no body.
+            .sentence_as_reason()
+            .sentence_clients(&SHOW_REASON, &SentencePlace::Reason)
             .clients(clients::clients())
             .install(clients::install())
             .max_file_bytes(FILE_LIMIT)

@@ -1,6 +1,7 @@
 //! Who asks, and their tokens. No secret passes through here: what clients send of one the host has replaced, and a new one it
 //! puts in itself.
 
+use crate::not_offered;
 use packhouse_sdk::{Context, Failure, LoginState, Params, Request, Response, Timestamp};
 use serde_json::{Value, json};
 
@@ -24,6 +25,16 @@ pub(crate) fn user(_cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     Ok(no_store(Response::json(
         &json!({"name": name, "email": email, "email_verified": true, "tfa": false}),
     )?))
+}
+
+/// `-/user/org.couchdb.user:NAME`, which `npm owner add` reads first. Any name is answered alike, so that this tells nobody which members
+/// there are.
+pub(crate) fn named_user(_cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let id = params.segment("user");
+    let name = id.strip_prefix("org.couchdb.user:").filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| not_offered::failure(&request.path))?;
+    let email = if name.contains('@') { name } else { "" };
+    Ok(no_store(Response::json(&json!({"_id": id, "name": name, "email": email}))?))
 }
 
 /// Plain `npm login`: a page for the person and an address for the client to ask at.
@@ -60,7 +71,8 @@ pub(crate) fn legacy_login(
     _request: &Request,
     _params: &Params<'_>,
 ) -> Result<Response, Failure> {
-    let text = "Sign-in by name and password is not offered; use plain `npm login`";
+    let text = "Sign-in by name and password is not offered: use plain `npm login` or `pnpm login`; for yarn and bun make a token in the \
+                portal and write it to .yarnrc.yml (npmAuthToken) or .npmrc (_authToken)";
     Err(Failure::new(410, "LEGACY_NPM_LOGIN_DISABLED", text))
 }
 

@@ -23,6 +23,7 @@ mod hosted;
 mod manifest;
 mod merge;
 mod name;
+mod not_offered;
 mod packument;
 mod pieces;
 mod present;
@@ -49,7 +50,7 @@ mod version_text;
 mod versions;
 mod withdrawn;
 
-use packhouse_sdk::{CodeKind, Description, Exchange, Failure, Format, Plan, Router, Setting};
+use packhouse_sdk::{CodeKind, Description, Exchange, Failure, Format, Plan, Router, SentencePlace, Setting};
 use serde_json::json;
 
 /// Bytes of the largest tarball: 210 MB, counted after the base64 that it is published in.
@@ -76,6 +77,9 @@ impl Format for Npm {
             .own_code("NPM_CLI_TOKEN_CREATE_DISABLED", CodeKind::Code)
             .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)
             .own_tokens()
+            // npm shows the code in the body and what is in this header; the others the status line alone.
+            .sentence_clients(&["npm/"], &SentencePlace::Header("npm-notice".to_owned()))
+            .sentence_clients(&["pnpm/", "yarn/", "Bun/"], &SentencePlace::Reason)
             .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])
             .exchange(
                 Exchange::token(
@@ -127,6 +131,10 @@ impl Format for Npm {
         router.put("/-/package/{rest..}", tags::plan_put, tags::put);
         router.post("/-/package/{rest..}", tags::plan_put, tags::put);
         router.delete("/-/package/{rest..}", tags::plan_delete, tags::delete);
+        router.get("/-/user/{user}", Plan::read, account::named_user);
+        for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
+            router.row(method, "/-/{path..}", not_offered::plan, not_offered::answer);
+        }
         router.get("/{path..}", fetch::plan, fetch::get);
         router.put("/{path..}", publish::plan, publish::put);
         router.delete("/{path..}", remove::plan, remove::delete);

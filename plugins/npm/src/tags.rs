@@ -6,7 +6,7 @@ use crate::fetch::is_part_of_publish;
 use crate::name::Name;
 use crate::records::{self, Package, missing_version};
 use crate::revision::answer;
-use crate::{busy, merge};
+use crate::{busy, merge, not_offered};
 use packhouse_sdk::{Context, Expectation, Failure, Intent, Params, ReadAt, Repository, Request, Response};
 use serde_json::json;
 
@@ -30,9 +30,15 @@ fn parse(params: &Params<'_>) -> Result<(Name, PackageResource), Failure> {
         ["dist-tags", tag] => PackageResource::Tag((*tag).to_owned()),
         ["visibility"] => PackageResource::Visibility,
         ["collaborators"] => PackageResource::Collaborators,
-        _ => return Err(Failure::not_found("Nothing is served at this address")),
+        _ => return Err(not_offered(params)),
     };
     Ok((name, asked))
+}
+
+/// What registries have of a package besides.
+fn not_offered(params: &Params<'_>) -> Failure {
+    let above = ["-", "package"].map(str::to_owned);
+    not_offered::failure(&[above.as_slice(), params.segments("rest")].concat())
 }
 
 pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {

@@ -349,8 +349,24 @@ fn odd_addresses() -> Vec<Case> {
         get("another's tarball", "/lib/-/other-1.0.0.tgz", 404),
         get("no tarball", "/lib/-/lib-1.0.0.zip", 404),
         get("a scope alone", "/@acme", 404),
-        get("what is not offered", "/-/stage", 404),
-        get("trusted publishers", "/-/package/lib/trust", 404),
+        get("what is not offered", "/-/stage", 404).code("not_supported").contains("in the portal"),
+        get("trusted publishers", "/-/package/lib/trust", 404).code("not_supported"),
+        get("access list packages", "/-/org/acme/package", 404).code("not_supported").contains("npm access"),
+        get("team ls", "/-/team/acme/devs/user", 404).code("not_supported").contains("npm team"),
+        Case::new("access grant", "PUT", "/-/team/acme/devs/package", 404)
+            .code("not_supported")
+            .contains("npm access"),
+        Case::new("access set", "POST", "/-/package/lib/access", 404)
+            .code("not_supported")
+            .contains("npm access"),
+        Case::new("org set", "PUT", "/-/org/acme/user", 404).code("not_supported").contains("npm org"),
+        Case::new("org rm", "DELETE", "/-/org/acme/user", 404).code("not_supported").contains("npm org"),
+        Case::new("profile set", "POST", "/-/npm/v1/user", 404).code("not_supported").contains("npm profile"),
+        get("a user, whom npm owner reads", "/-/user/org.couchdb.user:ann%40example.com", 200)
+            .contains("\"name\":\"ann@example.com\"")
+            .contains("\"email\":\"ann@example.com\""),
+        get("a user without an address", "/-/user/org.couchdb.user:ann", 200).contains("\"name\":\"ann\""),
+        get("no user", "/-/user/ann", 404).code("not_supported"),
         get("a name with a blank", "/a%20b", 404).contains("No package can have the name"),
         get("at a revision", "/lib/-rev/1", 404),
         Case::new("another method", "POST", "/lib", 405).header("allow", "DELETE, GET, HEAD, PUT"),

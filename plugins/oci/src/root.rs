@@ -2,6 +2,7 @@
 
 use crate::{failure, name};
 use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response, Router};
+use serde_json::json;
 
 /// The rows of `/v2/` without a repository.
 pub(crate) fn routes(router: &mut Router) {
@@ -34,7 +35,9 @@ fn plan_catalog(_request: &Request, _params: &Params) -> Result<Intent, Failure>
 }
 
 fn catalog(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
-    Err(Failure::new(405, "UNSUPPORTED", "catalog not yet implemented").header("allow", ""))
+    let instead = "List repositories in the portal or at GET /repositories/, and an image's tags at /v2/NAME/tags/list.";
+    let refused = Failure::new(405, "UNSUPPORTED", "catalog not yet implemented");
+    Err(refused.detail(&json!(instead)).header("allow", ""))
 }
 
 fn refuse(request: &Request, _params: &Params) -> Result<Intent, Failure> {

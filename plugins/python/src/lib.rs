@@ -36,11 +36,14 @@ mod upload;
 mod version;
 mod versions;
 
-use packhouse_sdk::{Description, Exchange, Failure, Folding, Format, Router};
+use packhouse_sdk::{Description, Exchange, Failure, Folding, Format, Router, SentencePlace};
 use serde_json::json;
 
 /// Bytes of the largest file: 10 GB.
 const FILE_LIMIT: u64 = 10_000_000_000;
+
+/// Clients that show the status line and no body, by the start of their `User-Agent`.
+const SHOW_REASON: [&str; 4] = ["pip/", "twine/", "poetry/", "Hatch/"];
 
 /// As PyPI has it: uv and the action that publishes there ask for it.
 fn minting() -> Exchange {
@@ -69,6 +72,7 @@ impl Format for Python {
             .follows_redirects()
             .checks_username()
             .open_requests(&[])
+            .sentence_clients(&SHOW_REASON, &SentencePlace::Reason)
             .trusted_publishing(&["/_/oidc/{rest..}"])
             .exchange(Exchange::audience("GET /_/oidc/audience", json!({"audience": "{audience}"})))
             .exchange(minting())

@@ -33,8 +33,11 @@ pub(crate) fn yank(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
         return Err(Failure::invalid("To yank needs the fields gem_name and version"));
     }
     let number = name::number(&version, if platform.is_empty() { "ruby" } else { &platform });
-    mark(cx.target()?, &gem, &number, Some(String::new()))?;
-    Ok(Response::text(format!("Successfully deleted gem: {gem} ({number})")))
+    if mark(cx.target()?, &gem, &number, Some(String::new()))? {
+        Ok(Response::text(format!("Successfully deleted gem: {gem} ({number})")))
+    } else {
+        Ok(Response::text(format!("The gem {gem} ({number}) was yanked already")))
+    }
 }
 
 /// The fields of a form as browsers send it.
@@ -63,13 +66,13 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Yanks a version for this reason, or takes that back.
+/// Yanks a version for this reason, or takes that back. False where it is so already.
 pub(crate) fn mark(
     repository: &Repository,
     gem: &str,
     number: &str,
     yanked: Option<String>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let missing = || missing(gem, number);
     if !name::is_name(gem) || name::parts(number).is_none() {
         return Err(missing());
@@ -78,7 +81,7 @@ pub(crate) fn mark(
     repository.update_if_needed(busy, |change| {
         let there = repository.get_json::<GemRecord>(&key)?.ok_or_else(missing)?;
         if there.value.yanked == yanked {
-            return Ok(Step::Done(()));
+            return Ok(Step::Done(false));
         }
         let record = GemRecord { yanked: yanked.clone(), ..there.value };
         change.put_json(
@@ -88,7 +91,7 @@ pub(crate) fn mark(
             std::slice::from_ref(&record.sha256),
         )?;
         change.show(&record.shown());
-        Ok(Step::Commit(()))
+        Ok(Step::Commit(true))
     })
 }
 

@@ -26,7 +26,7 @@ mod upkeep;
 mod version;
 mod versions;
 
-use packhouse_sdk::{Authorization, Description, Failure, Format, Router};
+use packhouse_sdk::{Authorization, Description, Failure, Format, Router, SentencePlace};
 
 /// Bytes of the largest gem: 1 GiB.
 const FILE_LIMIT: u64 = 1 << 30;
@@ -43,6 +43,8 @@ impl Format for RubyGems {
             .kinds(&["hosted", "proxy", "group"])
             .authorization(&[Authorization::Basic, Authorization::Bearer, Authorization::Bare])
             .open_requests(&[])
+            // The gem command shows the body as it is.
+            .sentence_clients(&["RubyGems/", "Ruby, RubyGems/"], &SentencePlace::Body)
             .upstream_credentials(&["basic"])
             .request_headers(&["user-agent", "if-none-match"])
             .clients(clients::clients())

@@ -7,7 +7,11 @@ use packhouse_sdk::{
     Step,
 };
 
-pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    if request.header("content-type").is_some_and(|sent| sent.starts_with("multipart/")) {
+        let text = "This repository keeps no attestations of gems: push without --attestation";
+        return Err(Failure::new(415, "attestations_not_supported", text));
+    }
     Ok(Intent::publish().body(FILE_LIMIT).digests(&["sha512"]))
 }
 

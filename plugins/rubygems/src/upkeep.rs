@@ -24,6 +24,6 @@ impl Upkeep for RubyGems {
         if reason.chars().count() > 1000 || reason.chars().any(char::is_control) {
             return Err(Failure::invalid("A reason is one line of at most 1,000 characters"));
         }
-        delete::mark(cx.target()?, &id.name, &id.version, yanked)
+        delete::mark(cx.target()?, &id.name, &id.version, yanked).map(|_| ())
     }
 }

@@ -71,6 +71,10 @@ fn pushes() -> Vec<Case> {
             .content("Successfully registered gem: my-rack (1.10-java)"),
         push("a pre-release", &gem("my-rack", "2.0.rc1", ""), 200),
         push("another", &gem("other", "0.1", ""), 200),
+        Case::new("a gem with attestations", "POST", "/api/v1/gems", 415)
+            .with("content-type", "multipart/form-data; boundary=x")
+            .body("--x--")
+            .code("attestations_not_supported"),
         push("the same again", &gem("my-rack", "1.9", ""), 409).code("version_already_exists"),
     ]
 }
@@ -137,6 +141,8 @@ fn yanks() -> Vec<Case> {
     vec![
         yank("a version", "gem_name=my-rack&version=1.9", 200)
             .content("Successfully deleted gem: my-rack (1.9)"),
+        yank("a version that was yanked", "gem_name=my-rack&version=1.9", 200)
+            .content("The gem my-rack (1.9) was yanked already"),
         yank("of a platform", "gem_name=my-rack&version=1.10&platform=java", 200),
         yank("that is not there", "gem_name=my-rack&version=7.0", 404).code("not_found"),
         yank("of nothing", "", 400).code("invalid_request"),

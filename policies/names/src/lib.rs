@@ -84,8 +84,8 @@ impl Policy for Names {
                 return Ruling::Allow;
             }
             return Ruling::deny(format!(
-                "{name} is no name that may be published here: {}",
-                settings.publish.join(", ")
+                "{name} may not be published here: its name must match {}",
+                settings.publish.join(" or ")
             ));
         }
         if settings.distance == 0 || settings.except.iter().any(|pattern| fits(pattern, name)) {

@@ -292,13 +292,20 @@ fn cargo_is_told_where_to_get_a_token_and_sends_it_bare() {
     let mine = fifth.hosted("mine");
     let login = format!("Cargo login_url=\"http://{}/tokens\"", fifth.server.api());
     let anonymous = fifth.server.anonymous();
-    for client in [&anonymous, &fifth.sends("pkh_wrong"), &fifth.sends("Bearer pkh_wrong")] {
+    let required = "Authentication is required.";
+    let refused =
+        "The credential that was sent is not accepted: the token or password is wrong, or it was deleted.";
+    for (client, sentence) in [
+        (&anonymous, required),
+        (&fifth.sends("pkh_wrong"), refused),
+        (&fifth.sends("Bearer pkh_wrong"), refused),
+    ] {
         for answer in [
             client.get("/crates/mine/config.json"),
             client.get("/crates/absent/config.json"),
             client.put(&format!("/crates/mine/{NEW}"), published("1.0.0", b"crate")),
         ] {
-            cargo_reads(&answer, 401, "Authentication is required.");
+            cargo_reads(&answer, 401, sentence);
             assert_eq!(answer.header("www-authenticate"), Some(login.as_str()));
         }
     }

@@ -105,7 +105,7 @@ fn who_is_refused_is_told_why() {
     let server = Server::start();
     let repository = FormatRepository::hosted(&server, HELM, "charts", &json!({}));
     publish(&repository, "demo", "1.0.0", "");
-    add(&helm, &repository, "wrong").refused("401 Authentication is required");
+    add(&helm, &repository, "wrong").refused("401 The credential that was sent is not accepted");
     helm.run(&["repo", "add", "own", &repository.url]).refused("401 Authentication is required");
     add(&helm, &repository, &repository.token.secret).well();
     helm.run(&["pull", "own/absent"]).refused("not found");

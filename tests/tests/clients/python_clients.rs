@@ -340,8 +340,8 @@ fn a_refused_credential_is_told_so_that_a_person_understands() {
         home.write("pyproject.toml", project(&name));
         for (secret, status, words) in [
             (reader.secret.as_str(), "403", "[write]"),
-            (revoked.secret.as_str(), "401", "Authentication is required"),
-            ("pkh_mistyped", "401", "Authentication is required"),
+            (revoked.secret.as_str(), "401", "was revoked"),
+            ("pkh_mistyped", "401", "is not accepted"),
         ] {
             let said = publish(&home, client, &repository, secret).refused(status);
             // Of what the server says pdm tells the status alone, in its own words.

@@ -105,7 +105,7 @@ fn who_is_refused_is_told_why() {
     let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
     home.write("lib-1.0.gem", gem("lib", "1.0", ""));
     let push = |secret: &str| gem_as(&home, secret, &["push", "lib-1.0.gem", "--host", &repository.url]);
-    push("wrong").refused("Authentication is required");
+    push("wrong").refused("The credential that was sent is not accepted");
     let reader = Api::sign_in(&server).create_token(&[&repository.id], &["read"], None);
     push(&reader.secret).refused("");
     repository.client.get(&repository.path("info/lib")).expect(404);

@@ -18,7 +18,7 @@ fn refused(answer: Response, status: u16, error: &str) {
     assert_eq!(body["status"], status, "{body}");
     assert_eq!(body["error"], error, "{body}");
     assert_eq!(answer.header("x-request-id"), body["request_id"].as_str());
-    assert!(!answer.reason.is_empty(), "Maven and twine show the reason phrase");
+    assert!(!answer.reason.is_empty(), "every client finds a reason phrase");
     assert_eq!(answer.header("www-authenticate").is_some(), status == 401);
 }
 

@@ -18,6 +18,7 @@ mod zip;
 
 mod advisories;
 mod advisory_ranges;
+mod client_sentences;
 mod composer_audit;
 mod composer_protocol;
 mod compression;

@@ -18,6 +18,8 @@ pub struct Connection {
     pub repository: RepositoryRow,
     /// Its address, with a slash at its end.
     pub address: String,
+    /// User names that go with any token, where the format refuses those that are not its owner's; none where it does not.
+    pub checked_usernames: Option<Vec<String>>,
     /// What each client needs.
     pub clients: Vec<ClientText>,
 }
@@ -52,11 +54,12 @@ pub struct InstallText {
 pub async fn connection(actor: &Actor, id: &str) -> Result<Connection, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let address = repositories::address(actor, &repository).await?;
-    let clients = match loaded::plugin_of(&actor.app, &repository)? {
-        Some(plugin) => clients(plugin.description(), &repository, &address),
-        None => Vec::new(),
-    };
-    Ok(Connection { repository, address, clients })
+    let plugin = loaded::plugin_of(&actor.app, &repository)?;
+    let description = plugin.as_ref().map(|plugin| plugin.description());
+    let clients = description.map(|description| clients(description, &repository, &address));
+    let checks = description.filter(|description| description.checks_username);
+    let checked_usernames = checks.map(|description| description.token_usernames.clone());
+    Ok(Connection { repository, address, checked_usernames, clients: clients.unwrap_or_default() })
 }
 
 fn clients(description: &Description, repository: &RepositoryRow, address: &str) -> Vec<ClientText> {

@@ -35,6 +35,13 @@ async fn show(seat: Arc<Seat>) -> Answer {
         div.card {
             h2 { "Token" }
             p { "A client signs in with your e-mail address and a token as its password. Put the token where " code { (TOKEN) } " stands below." }
+            @if let Some(usernames) = &told.checked_usernames {
+                p {
+                    "The format refuses a token with a user name that is not its owner's e-mail address"
+                    @for name in usernames { " or " code { (name) } }
+                    "."
+                }
+            }
             p { a.button.go href=(token) { "Make a token for this repository" } }
         }
         @if told.clients.is_empty() {

@@ -134,6 +134,13 @@ impl ErrorTemplate {
         self.content_type.as_deref().unwrap_or(usual)
     }
 
+    /// Whether what is written by it has the members of RFC 9457, so that it may be sent as `application/problem+json`.
+    #[must_use]
+    pub fn is_problem_details(&self) -> bool {
+        let has = |name: &&str| self.body.get(name).is_some();
+        self.content_type() == "application/json" && ["type", "title", "status", "detail"].iter().all(has)
+    }
+
     pub(super) fn validate(&self) -> Result<(), String> {
         if !(self.body.is_string() || self.body.is_object()) {
             return Err("errors.body must be an object or a text".to_owned());

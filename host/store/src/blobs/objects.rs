@@ -124,7 +124,7 @@ impl Objects {
         match within(limit, self.bucket.put_opts(&path, bytes.into(), options)).await {
             // The key is random, so what is there is this very object, put by a try whose answer was lost.
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => Err(explain_501(error)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Objects {
     /// Writes an object beside the blobs, unless there is one: then this is an error.
     pub(crate) async fn write_mark(&self, name: &str, text: String) -> Result<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        self.bucket.put_opts(&self.beside(name), text.into(), options).await.map(|_| ())
+        self.bucket.put_opts(&self.beside(name), text.into(), options).await.map(|_| ()).map_err(explain_501)
     }
 
     /// The bucket's time, in ms since 1970: that of an object which was written just now.
@@ -336,4 +336,32 @@ fn found(result: Result<()>) -> Result<()> {
 
 fn invalid(why: &str) -> StoreError {
     StoreError::Invalid(format!("the address of the S3 bucket {why}"))
+}
+
+/// The error of a conditional write. A bucket that answers 501 does not know the header by which an object is never written twice.
+fn explain_501(error: Error) -> Error {
+    let is_501 = matches!(error, Error::Generic { .. }) && error.to_string().contains("status code: 501");
+    if !is_501 {
+        return error;
+    }
+    let text = "S3 answers 501 to conditional writes: it must know the request header If-None-Match";
+    Error::NotSupported { source: text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_without_conditional_writes_is_told_which_header_it_lacks() {
+        let of = |status: &str| Error::Generic {
+            store: "S3",
+            source: format!("Server returned non-2xx status code: {status}").into(),
+        };
+        let explained = StoreError::storage(explain_501(of("501 Not Implemented: ")));
+        assert!(explained.reason().contains("If-None-Match"), "{}", explained.reason());
+        assert!(explained.to_string().contains("If-None-Match"), "{explained}");
+        let other = explain_501(of("500 Internal Server Error: "));
+        assert!(!other.to_string().contains("If-None-Match"), "{other}");
+    }
 }

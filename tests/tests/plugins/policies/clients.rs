@@ -37,7 +37,7 @@ fn npm(server: &Server) {
             Err(reason) => return skip(tool.name(), &reason),
         };
         js.package("left", &json!({"name": "left", "version": "1.0.0"}));
-        js.publish("left").refused("left is no name that may be published here: acme* (policy ours)");
+        js.publish("left").refused("left may not be published here: its name must match acme* (policy ours)");
     }
 }
 
@@ -54,7 +54,7 @@ fn twine(server: &Server) {
         ["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", &repository.url];
     let said = home.run("", "twine", &[&arguments[..], &["-u", OWNER, "-p", secret, &file]].concat(), &[]);
     let said = said.refused("403");
-    let words = "hello is no name that may be published here: acme* (policy ours)";
+    let words = "hello may not be published here: its name must match acme* (policy ours)";
     assert!(flat(&said.text).contains(words), "twine shows the server's words:\n{}", said.text);
 }
 
@@ -68,7 +68,7 @@ fn maven(server: &Server) {
     maven.write("hello/pom.xml", &pom("hello", "1.0", &inside));
     maven.write("hello/src/main/java/org/example/Word.java", "package org.example; public class Word {}\n");
     let said = maven.run("hello", &["deploy"]).refused("403");
-    let words = "org.example:hello is no name that may be published here: acme* (policy ours)";
+    let words = "org.example:hello may not be published here: its name must match acme* (policy ours)";
     assert!(flat(&said.text).contains(words), "Maven shows the server's words:\n{}", said.text);
 }
 
@@ -90,5 +90,5 @@ fn skopeo(server: &Server) {
         .current_dir(home.path())
         .env("HOME", home.path());
     command.args(["copy", "--dest-tls-verify=false", &creds, "oci:here", &there]);
-    run(&mut command).refused("team/app is no name that may be published here");
+    run(&mut command).refused("team/app may not be published here");
 }

@@ -49,15 +49,15 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
     let page = person.get(&one).expect(200).text();
     assert!(page.contains(">Preview<") && !page.contains(">Enforce<"), "{page}");
     let previewed = deed(&mut person, &one, &[("do", "preview")]).expect(200).text();
-    assert!(previewed.contains("is no name that may be published here: acme:*"), "{previewed}");
+    assert!(previewed.contains("may not be published here: its name must match acme:*"), "{previewed}");
     assert!(previewed.contains(">Enforce<"), "{previewed}");
     deed(&mut person, &one, &[("do", "enforce")]).expect(303);
-    denied(&put("2"), "is no name that may be published here");
+    denied(&put("2"), "may not be published here");
     // The page of a version that is there already says so, and leads to an exception of it.
     let version = "/repositories/jars/packages/org.example%3Aa/versions/1";
     let page = person.get(version).expect(200).text();
     assert!(
-        page.contains("is no name that may be published here: acme:*") && page.contains(">denied<"),
+        page.contains("may not be published here: its name must match acme:*") && page.contains(">denied<"),
         "{page}"
     );
     let except = format!("{one}?package=org.example%3Aa&amp;version=1#exception");
@@ -88,7 +88,7 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
     let page = person.get(&one).expect(200).text();
     assert!(page.contains("&lt;i&gt;seen") && page.contains(">active<"), "{page}");
     put("2").expect(201);
-    denied(&put("3"), "is no name");
+    denied(&put("3"), "may not be published here");
     let listed = api.call("GET", &format!("{POLICIES}/{id}/exceptions")).expect(200).json();
     let last = listed["items"][1]["id"].as_str().unwrap().to_owned();
     deed(&mut person, &one, &[("do", "end"), ("exception", &last)]).expect(303);

@@ -203,7 +203,7 @@ fn docker_says_it_in_its_own_shape() {
     let images = ImageRepository::create(&server, "images", &json!({}));
     enforced(&api, "names", json!({"publish": ["acme/*"]}), json!("*"));
     let refused = images.push("team/app", "1", &[b"layer"]).expect_err("it is refused");
-    denied(&refused, "team/app is no name that may be published here");
+    denied(&refused, "team/app may not be published here");
     assert_eq!(refused.json()["errors"][0]["code"], "DENIED");
     images.push("acme/app", "1", &[b"layer"]).unwrap_or_else(|refused| panic!("{}", refused.text()));
 }

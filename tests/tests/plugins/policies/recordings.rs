@@ -45,7 +45,7 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
     let api = Api::sign_in(&server);
     let jars = MavenRepository::create(&server, "jars");
     let id = enforced(&api, "names", json!({"publish": ["acme:*"]}), json!("*"));
-    denied(&put(&jars, "0"), "is no name");
+    denied(&put(&jars, "0"), "may not be published here");
     assert!(listed(&api, &id, 0).is_empty(), "nobody wants a recording");
     let made = api.post(&recordings(&id), &json!({"count": 2})).expect(201).json();
     assert_eq!((&made["count"], &made["created_by"]), (&json!(2), &json!(server::OWNER)));
@@ -58,7 +58,7 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
             .map(str::to_owned)
     };
     for version in ["1", "2", "3"] {
-        denied(&put(&jars, version), "is no name");
+        denied(&put(&jars, version), "may not be published here");
         eventually("it is recorded", || {
             (newest(&listed(&api, &id, 1)).as_deref() == Some(version)).then_some(())
         });
@@ -73,7 +73,10 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
     assert_eq!(recorded["settings"], json!({"publish": ["acme:*"]}));
     let context = &recorded["context"];
     assert_eq!((&context["repository"], &context["purpose"]), (&json!("jars"), &json!("publish")));
-    assert!(recorded["outcome"]["rulings"][0]["deny"].as_str().unwrap().contains("is no name"), "{text}");
+    assert!(
+        recorded["outcome"]["rulings"][0]["deny"].as_str().unwrap().contains("may not be published here"),
+        "{text}"
+    );
     assert!(!text.contains(&jars.token.secret), "no credential is in it");
 
     let file = home.path().join("recording.json");
@@ -97,7 +100,7 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
     // It can be removed, and then nothing is recorded any more.
     api.call("DELETE", &recordings(&id)).expect(204);
     api.call("DELETE", &recordings(&id)).expect(404);
-    denied(&put(&jars, "4"), "is no name");
+    denied(&put(&jars, "4"), "may not be published here");
     assert!(listed(&api, &id, 0).is_empty());
     let events = api.call("GET", "/v1/audit-events?limit=200").expect(200).text();
     for action in ["record_policy_calls", "read_policy_recording", "delete_policy_recordings"] {
@@ -182,7 +185,7 @@ fn the_page_of_a_policy_lists_its_recordings() {
     };
     let page = deed(&mut person, "record");
     assert!(page.contains("The last 10 calls"), "{page}");
-    denied(&put(&jars, "1"), "is no name");
+    denied(&put(&jars, "1"), "may not be published here");
     let recorded = listed(&api, &id, 1)[0]["id"].as_str().unwrap().to_owned();
     let page = person.get(&path).expect(200).text();
     assert!(page.contains(&recorded) && page.contains(">deny<"), "{page}");

@@ -27,7 +27,7 @@ fn only_what_was_previewed_as_it_is_is_enforced() {
     assert_eq!((&shown["versions"], &shown["denied"]), (&json!(1), &json!(1)), "{shown}");
     assert_eq!(shown["items"][0]["package"], "org.example:a");
     mode(&api, &id, "enforced");
-    denied(&put("2"), "is no name that may be published here");
+    denied(&put("2"), "may not be published here");
     // Another rule was never looked at, and holds nowhere.
     let changed = api.patch(&path, &json!({"settings": {"publish": ["nobody:*"]}})).expect(200).json();
     assert_eq!((&changed["mode"], &changed["previewed"]), (&json!("paused"), &json!(false)));
@@ -37,7 +37,7 @@ fn only_what_was_previewed_as_it_is_is_enforced() {
     // A name, and what was said before, change nothing.
     api.patch(&path, &json!({"name": "ours"})).expect(200);
     mode(&api, &id, "enforced");
-    denied(&put("3"), "is no name");
+    denied(&put("3"), "may not be published here");
     let elsewhere = api.patch(&path, &json!({"packages": ["other:*"]})).expect(200).json();
     assert_eq!(elsewhere["packages"], json!(["other:*"]));
     assert_eq!(preview(&api, &id)["versions"], 0);
@@ -84,13 +84,13 @@ fn an_exception_has_a_reason_and_an_end_and_is_remembered() {
     );
     let put = |version: &str| maven.put(&format!("org/example/a/{version}/a-{version}.jar"), version);
     put("1.1").expect(201);
-    denied(&put("2.0"), "is no name");
+    denied(&put("2.0"), "may not be published here");
     let listed = api.call("GET", &of_exceptions).expect(200).json();
     assert_eq!(listed["items"], json!([made]));
     let exception = made["id"].as_str().unwrap();
     api.call("DELETE", &format!("{of_exceptions}/{exception}")).expect(204);
     refused(api.call("DELETE", &format!("{of_exceptions}/{exception}")), 404, "not_found");
-    denied(&put("1.2"), "is no name");
+    denied(&put("1.2"), "may not be published here");
     except(&api, &id, "*");
     put("1.2").expect(201);
     let events = api.call("GET", "/v1/audit-events?limit=200").expect(200).json();

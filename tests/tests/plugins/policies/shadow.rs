@@ -36,7 +36,7 @@ fn a_candidate_judges_beside_a_rule_and_refuses_nothing() {
     assert!(api.call("GET", "/metrics").expect(200).text().contains("ruling=\"warn\"} 1"));
     // What both refuse is refused by the one that is enforced alone.
     let other = || jars.put("com/other/b/1/b-1.jar", "b");
-    denied(&other(), "is no name");
+    denied(&other(), "may not be published here");
     // The candidate takes its place once it was previewed as it is.
     preview(&api, &next);
     mode(&api, &next, "enforced");
