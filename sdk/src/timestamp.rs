@@ -1,6 +1,9 @@
 //! Times by the calendar: ms since 1970 in the parts of a date, and RFC 3339 both ways.
 
 const DAY: u64 = 86_400_000;
+/// As dates of HTTP name them.
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// A time in UTC, in the parts of the Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +74,16 @@ impl Timestamp {
         let (hour, minute, second) = (part(11..13)?, part(14..16)?, part(17..19)?);
         let there = Self { year, month, day, hour, minute, second, ms };
         there.to_ms()?.checked_add_signed(-ahead).map(Self::from_ms)
+    }
+
+    /// Reads a date as HTTP writes it (RFC 9110): `Sat, 21 Nov 2026 05:01:40 GMT`. None for anything else, and for what is before 1970.
+    #[must_use]
+    pub fn parse_http(text: &str) -> Option<Self> {
+        let (_, rest) = text.split_once(", ")?;
+        let parts: Vec<&str> = rest.split(' ').collect();
+        let [day, month, year, time, "GMT"] = parts.as_slice() else { return None };
+        let month = MONTHS.iter().position(|known| known == month)? as u64 + 1;
+        Self::parse_rfc3339(&format!("{year}-{month:02}-{day}T{time}Z"))
     }
 
     /// RFC 3339 in UTC with three digits behind the second, as JavaScript writes it: `2026-11-21T05:01:40.123Z`.
@@ -170,6 +183,16 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
 mod tests {
     use super::Timestamp;
     use proptest::prelude::*;
+
+    #[test]
+    fn dates_of_http_are_read() {
+        let read = |text: &str| Timestamp::parse_http(text).and_then(Timestamp::to_ms);
+        assert_eq!(read("Sat, 21 Nov 2026 05:01:40 GMT"), Some(1_795_237_300_000));
+        for text in ["", "Sat, 21 Nov 2026 05:01:40", "Sat, 21 Foo 2026 05:01:40 GMT", "2026-11-21T05:01:40Z"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn every_day_is_the_one_after_the_day_before() {

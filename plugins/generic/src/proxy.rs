@@ -5,12 +5,15 @@ use crate::page::{Level, Page};
 use crate::{FILE_LIMIT, media, path};
 use packhouse_sdk::{
     Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
-    percent_encode,
+    Timestamp, percent_encode,
 };
 use serde::Deserialize;
 
 /// Bytes of an upstream's listing: of a thousand names.
 const LISTING: u64 = 8 << 20;
+
+/// How pages end.
+const PAGES: [&str; 4] = ["html", "htm", "xhtml", "shtml"];
 
 /// The format's own setting.
 #[derive(Deserialize)]
@@ -26,12 +29,16 @@ pub(crate) fn file(
     path: &str,
 ) -> Result<Option<Response>, Failure> {
     let method = if request.method == "HEAD" { "HEAD" } else { "GET" };
-    let Some((reply, headers)) = found(ask(cx, proxy, method, path)?.start(proxy)?)? else {
+    let Some((reply, headers)) = found_file(ask(cx, proxy, method, path)?.start(proxy)?, path)? else {
         return checksum(cx, proxy, path);
     };
     let mut response = Response::ok().content_type(media::of(path)).revalidate();
     if let Some(date) = header(&headers, "last-modified") {
-        response = response.header("last-modified", date);
+        // The host compares the date of what is kept with what a client has of it.
+        response = match Timestamp::parse_http(date).and_then(Timestamp::to_ms) {
+            Some(at) if method == "GET" && header(&headers, "age").is_some() => response.modified(at),
+            _ => response.header("last-modified", date),
+        };
     }
     if method == "HEAD" {
         let length = header(&headers, "content-length");
@@ -62,7 +69,7 @@ fn checked(
 /// A checksum that the upstream has no file of: it is made of the file.
 fn checksum(cx: &Context, proxy: &Repository, path: &str) -> Result<Option<Response>, Failure> {
     let Some((of, algorithm)) = Algorithm::split(path) else { return Ok(None) };
-    let Some((reply, headers)) = found(ask(cx, proxy, "GET", of)?.start(proxy)?)? else {
+    let Some((reply, headers)) = found_file(ask(cx, proxy, "GET", of)?.start(proxy)?, of)? else {
         return Ok(None);
     };
     let (body, _) = checked(reply, &headers)?;
@@ -90,6 +97,31 @@ fn found(reply: Reply) -> Result<Option<(Reply, Headers)>, Failure> {
     let Some(reply) = reply.found()? else { return Ok(None) };
     let headers = reply.headers()?;
     Ok(Some((reply, headers)))
+}
+
+/// A file of an upstream's; none where it has nothing there.
+fn found_file(reply: Reply, path: &str) -> Result<Option<(Reply, Headers)>, Failure> {
+    let Some((reply, headers)) = found(reply)? else { return Ok(None) };
+    // It is not taken in, and so not kept.
+    if is_page(&headers, path, &reply.address()?) {
+        return Err(Failure::unusable_upstream(format!("it sent a page for people, as to sign in, for {path}")));
+    }
+    Ok(Some((reply, headers)))
+}
+
+/// Whether a page came in the place of a file of another kind, or from another address than that of a file whose kind nobody knows: some
+/// servers send one with 200 to whoever is to sign in first.
+fn is_page(headers: &[(String, String)], path: &str, address: &str) -> bool {
+    let kind = header(headers, "content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
+    if !kind.starts_with("text/html") && !kind.starts_with("application/xhtml") {
+        return false;
+    }
+    let (_, name) = path::split(path);
+    let came_from = address.split(['?', '#']).next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        Some((_, ending)) => !PAGES.iter().any(|page| ending.eq_ignore_ascii_case(page)),
+        None => !name.is_empty() && !came_from.ends_with(&encoded(path)),
+    }
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -98,6 +98,21 @@ fn a_proxy_asks_its_upstream_and_tells_what_it_is() {
 }
 
 #[test]
+fn a_page_to_sign_in_is_not_the_file() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
+    let html = [("content-type", "text/html; charset=utf-8")];
+    for path in ["/a/tool.tar.gz", "/a/tool", "/a/index.html", "/a/page"] {
+        host.answer_upstream("GET", path, 200, &html, b"<html>Sign in</html>");
+    }
+    host.redirect_upstream("GET", "/a/tool", "https://upstream.test/login?to=tool");
+    assert!(proxy.get("/a/tool.tar.gz").send().expect(502).text().contains("page for people"));
+    proxy.get("/a/tool").send().expect(502);
+    proxy.get("/a/index.html").send().expect(200);
+    proxy.get("/a/page").send().expect(200);
+}
+
+#[test]
 fn a_group_lists_what_all_members_have() {
     let (host, first) = hosted(json!({}));
     let second = host.mount::<Generic>("second", "hosted", json!({}));

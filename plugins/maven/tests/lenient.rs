@@ -25,6 +25,14 @@ fn group(host: &MemoryHost) -> (Mount<Maven>, Mount<Maven>, Mount<Maven>) {
     (central, hosted, all)
 }
 
+/// A file of which no checksum is stated.
+fn lay(host: &MemoryHost, path: &str, bytes: &[u8]) {
+    host.answer_upstream("GET", path, 200, &[], bytes);
+    for ending in ["sha1", "sha256", "md5"] {
+        host.answer_upstream("GET", &format!("{path}.{ending}"), 404, &[], b"");
+    }
+}
+
 fn document(before: &str, versions: &[&str]) -> String {
     let versions: String = versions.iter().map(|version| format!("<version>{version}</version>")).collect();
     format!(
@@ -128,13 +136,13 @@ fn what_belongs_to_no_artifact_is_asked_for_again() {
     let host = MemoryHost::new();
     let central = proxy(&host, "central", json!({}));
     for path in [CATALOGUE, "/.index/nexus-maven-repository-index.properties", "/org/a/keys.txt"] {
-        host.answer_upstream("GET", path, 200, &[], b"one");
+        lay(&host, path, b"one");
         let answer = central.get(path).send().expect(200);
         assert!(!answer.header("cache-control").unwrap_or_default().contains("immutable"), "{path}");
         let fetched = host.fetches().into_iter().rfind(|one| one.target == path).unwrap();
         assert_ne!(fetched.fresh, Some(Freshness::Immutable), "{path}");
     }
-    host.answer_upstream("GET", JAR, 200, &[], b"a jar");
+    lay(&host, JAR, b"a jar");
     assert!(central.get(JAR).send().expect(200).header("cache-control").unwrap().contains("immutable"));
 }
 
@@ -151,9 +159,10 @@ fn a_groups_catalogue_of_archetypes_is_that_of_all_members() {
         let all: String = archetypes.iter().map(one).collect();
         format!("<archetype-catalog><archetypes>{all}</archetypes></archetype-catalog>")
     };
+    host.answer_upstream("GET", CATALOGUE, 404, &[], b"");
     all.get(CATALOGUE).send().expect(404);
     let theirs = catalogue(&[("a", "1"), ("b", "1")]);
-    host.answer_upstream("GET", CATALOGUE, 200, &[], theirs.as_bytes());
+    lay(&host, CATALOGUE, theirs.as_bytes());
     assert_eq!(all.get(CATALOGUE).send().expect(200).text(), theirs, "as the only one has it");
     own.put(CATALOGUE).body(catalogue(&[("b", "1"), ("c", "2")])).send().expect(201);
     let text = all.get(CATALOGUE).send().expect(200).text().to_owned();

@@ -13,9 +13,13 @@ fn proxy(host: &MemoryHost, judged: bool) -> Mount<Maven> {
     host.mount::<Maven>("central", "proxy", settings)
 }
 
+/// A file of which no checksum is stated.
 fn lay(host: &MemoryHost, path: &str, bytes: &[u8]) {
     for method in ["HEAD", "GET"] {
         host.answer_upstream(method, path, 200, &[], bytes);
+    }
+    for ending in ["sha1", "sha256", "md5"] {
+        host.answer_upstream("GET", &format!("{path}.{ending}"), 404, &[], b"");
     }
 }
 
