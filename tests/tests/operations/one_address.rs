@@ -1,6 +1,10 @@
 //! One name and one port: packages at the root, portal and API below a path, on one listener or behind a proxy. And public addresses that
 //! have a path.
 
+#[path = "../../plugins/npm/tests/release.rs"]
+#[allow(dead_code, reason = "the table uses the rest")]
+mod release;
+
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -10,6 +14,7 @@ use packhouse_tests::person::{form, hidden};
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{OWNER, PASSWORD, eventually, free_port};
 use packhouse_tests::{Api, Client, Request, Response, Server, checkout, skip};
+use release::Release;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -126,11 +131,7 @@ fn requests_and_links_of_packages_have_the_path_of_the_public_address() {
     let server = Server::with().arg("--base-url").arg("http://tools.example:8080/packages").start();
     let repository = FormatRepository::hosted(&server, "npm", "js", &json!({}));
     let client = repository.client.clone().with("Host", "tools.example:8080");
-    let document = json!({
-        "_id": "hello", "name": "hello", "dist-tags": {"latest": "1.0.0"},
-        "versions": {"1.0.0": {"name": "hello", "version": "1.0.0", "dist": {}}},
-        "_attachments": {"hello-1.0.0.tgz": {"content_type": "application/octet-stream", "data": "aGVsbG8=", "length": 5}},
-    });
+    let document = Release::new("hello", "1.0.0").document();
     let put =
         Request::new("PUT", "/packages/repositories/js/hello").header("Content-Type", "application/json");
     let published = client.send(put.body(document.to_string()));
@@ -169,7 +170,7 @@ fn image_clients_need_no_path_and_are_sent_where_requests_arrive() {
             .unwrap()
             .to_owned();
         assert!(realm.starts_with("/packages/"), "{challenge}");
-        client.get(&realm).expect(200);
+        client.get(&format!("{realm}?service=tools.example")).expect(200);
         let begun = client
             .send(Request::new("POST", &format!("{base}{}", images.path("app/blobs/uploads/"))))
             .expect(202);
