@@ -19,7 +19,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     let version = Version::parse(text).filter(|_| name::is_name(&name)).ok_or_else(missing)?;
     let reference = if version.is_dev() { request.query("reference") } else { None };
     let asked = AskedFile { name: &name, version: &version, kind, reference };
-    let found = cx.first_reachable(|repository| {
+    let found = cx.first(|repository| {
         if repository.is_proxy() {
             proxy::file(cx, repository, &asked)
         } else {
