@@ -152,8 +152,5 @@ pub mod __private {
 }
 
 #[cfg(test)]
-extern crate self as packhouse_sdk;
-
-#[cfg(test)]
 #[path = "../tests/mod.rs"]
 mod outside_tests;

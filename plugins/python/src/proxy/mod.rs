@@ -14,8 +14,8 @@ use crate::index::{File, Metadata};
 use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, attestation, records};
 use packhouse_sdk::{
-    Context, Digest, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Repository,
-    Response, Statement, Timestamp, Version, VersionId,
+    Context, Digest, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Repository, Response,
+    Statement, Timestamp, Version, VersionId,
 };
 
 use page::Page;
