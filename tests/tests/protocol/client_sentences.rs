@@ -1,6 +1,7 @@
 //! Where clients find the sentence of a refusal: in the body, and for clients that show nothing else in the reason phrase, in a header
 //! or as plain text. What is wrong with a credential that was sent is said in it.
 
+use packhouse_tests::person::Person;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Client, Request, Response, Server, database, http};
@@ -89,6 +90,13 @@ fn a_valid_token_with_another_user_name_is_told_which_names_work() {
         assert!(sentence.contains("`__token__`") && sentence.contains("e-mail address"), "{sentence}");
         let status = server.anonymous().basic("__token__", secret).get(&repository.path(path)).status;
         assert_ne!(status, 401, "{format}");
+    }
+    hosted(&server, "npm");
+    let mut person = Person::owner(&server);
+    for (format, is_told) in [("maven", true), ("python", true), ("npm", false)] {
+        let page = person.get(&format!("/repositories/our-{format}/connection")).expect(200).text();
+        assert_eq!(page.contains("refuses a token with a user name"), is_told, "{format}");
+        assert_eq!(page.contains("<code>__token__</code>"), is_told, "{format}");
     }
 }
 
