@@ -104,7 +104,9 @@ fn found_file(reply: Reply, path: &str) -> Result<Option<(Reply, Headers)>, Fail
     let Some((reply, headers)) = found(reply)? else { return Ok(None) };
     // It is not taken in, and so not kept.
     if is_page(&headers, path, &reply.address()?) {
-        return Err(Failure::unusable_upstream(format!("it sent a page for people, as to sign in, for {path}")));
+        return Err(Failure::unusable_upstream(format!(
+            "it sent a page for people, as to sign in, for {path}"
+        )));
     }
     Ok(Some((reply, headers)))
 }
