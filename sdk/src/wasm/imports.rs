@@ -5,8 +5,9 @@ use std::cell::Cell;
 use super::blobs::{WriterHandle, blob};
 use super::convert;
 use super::generated::packhouse::format as wit;
+use super::repository;
 use super::upstream::FetchHandle;
-use crate::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter, Pairs};
+use crate::host::{Host, HostBlob, HostFetch, HostPart, HostRepository, HostRequest, HostWriter, Pairs};
 use crate::request::KnownRequest;
 use crate::{Error, LoginState, Request, Token};
 

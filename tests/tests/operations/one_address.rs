@@ -1,9 +1,7 @@
 //! One name and one port: packages at the root, portal and API below a path, on one listener or behind a proxy. And public addresses that
 //! have a path.
 
-#[path = "../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "the table uses the rest")]
-mod release;
+use crate::release;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,8 +1,6 @@
 //! A server without a public address: links follow the host that a client asks, and no client's host reaches another's answer.
 
-#[path = "../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "the table uses the rest")]
-mod release;
+use crate::release;
 
 use packhouse_tests::cli::packhouse_with;
 use packhouse_tests::repository::FormatRepository;
