@@ -82,6 +82,10 @@ async fn redirected(
     let Some(address) = blob.presigned(&sent_as).await? else { return Ok(None) };
     let location = HeaderValue::from_str(address.as_str());
     let location = location.map_err(|error| StoreError::Invalid(error.to_string()))?;
+    // S3's own answer would be an error that no client of a format understands.
+    if !blob.is_there().await? {
+        return Err(StoreError::Corrupt("a blob that clients fetch from S3 is not there".to_owned()));
+    }
     metrics::counter!("packhouse_blobs_redirected_total").increment(1);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;

@@ -412,3 +412,23 @@ fn a_large_publish_is_refused_while_s3_hangs() {
     eventually("S3 is there again", || (files.put("a/large.bin", bytes.clone()).status == 201).then_some(()));
     is_whole(&files.client, &files.path("a/large.bin"), &bytes);
 }
+
+/// A client is not sent to S3 for what is not there.
+#[test]
+fn a_lost_layer_that_clients_fetch_from_s3_is_told_before() {
+    let Some(s3) = S3::start() else { return skip("lost layers that S3 serves itself", "no weed") };
+    let server = Server::with()
+        .env("PACKHOUSE_BLOBS", &s3.address())
+        .env("PACKHOUSE_BLOBS_REDIRECT_MIN_BYTES", "100000")
+        .start();
+    let images = ImageRepository::create(&server, "images", &json!({}));
+    let layer = payload::bytes(1, SIZE);
+    let blob = format!("app/blobs/{}", digest(&layer));
+    images.push_blob("app", &layer).expect(201);
+    images.get(&blob).expect(307);
+    let keys = s3.keys();
+    keys.iter().filter(|key| !key.contains("canary")).for_each(|key| s3.remove(key));
+    damaged(&images.get(&blob));
+    images.push_blob("app", &layer).expect(201);
+    images.get(&blob).expect(307);
+}

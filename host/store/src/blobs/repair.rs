@@ -209,7 +209,7 @@ impl Blob {
 
     /// Whether as many bytes are there as there should be; a lack of them is noted. `Unavailable`
     /// when storage does not answer.
-    pub(crate) async fn is_there(&self) -> Result<bool, StoreError> {
+    pub async fn is_there(&self) -> Result<bool, StoreError> {
         let length = self.0.source.length().await?;
         let there = length.is_some_and(|length| length >= self.0.start + self.0.size) && !self.is_damaged();
         if !there {

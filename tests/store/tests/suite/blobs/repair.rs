@@ -1,4 +1,5 @@
-//! Bytes that are missing or damaged are replaced when the same bytes are sent again, and only then.
+//! Bytes that are missing or damaged are replaced when the same bytes are sent again, and only
+//! then.
 
 use packhouse_store::{
     AuditEvent, Blob, Change, Commit, Expectation, HeldBlob, Outcome, Restored, StoreError,
