@@ -6,6 +6,7 @@ mod advisories;
 mod attestations;
 mod bound_keys;
 pub mod client_network;
+mod drain;
 mod email;
 mod key;
 mod keys;
@@ -27,7 +28,6 @@ mod webhooks;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -427,14 +427,6 @@ impl Reader<'_> {
             drain: self.drain()?,
             shutdown: self.millis("limits.shutdown_ms")?,
         })
-    }
-
-    /// None by itself at a terminal: who stops a server there waits for it.
-    fn drain(&self) -> Result<Duration, Mistake> {
-        let is_set = self.settings.get("limits.drain_ms").is_some_and(|set| set.source != Source::Default);
-        let drain = self.millis("limits.drain_ms")?;
-        let at_terminal = std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
-        Ok(if is_set || !at_terminal { drain } else { Duration::ZERO })
     }
 
     fn upstream(&self) -> Result<UpstreamBounds, Mistake> {

@@ -91,7 +91,7 @@ fn query(organization: OrganizationId, credential: &PresentedCredential) -> Iden
         credential: credential.clone(),
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         bearer_format: Some(FORMAT),
-        base_url: "http://localhost",
+        own_address: "http://localhost",
         request_id: "r",
     }
 }
