@@ -5,7 +5,7 @@
 
 use super::{ManifestRequest, statements};
 use crate::records;
-use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Repository};
+use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Repository, Transaction};
 use serde::{Deserialize, Serialize};
 
 /// Parts of one manifest that are noted: a change holds 10,000.
@@ -106,7 +106,12 @@ pub(super) fn note(
     let all = config.into_iter().chain(layers.into_iter().flatten()).chain(manifests.into_iter().flatten());
     let parts: Vec<Digest> =
         all.filter_map(|part| crate::name::digest(&part.digest).ok()).take(MOST_PARTS).collect();
-    put(proxy, image, Some(manifest), &parts, owner)
+    let mut change = proxy.begin()?;
+    add(proxy, &mut change, image, &parts, owner)?;
+    let whole = Noted { owner: owner.clone(), has_parts: true };
+    change.put_json(&records::owner(image, manifest), &whole, Expectation::Anything, &[])?;
+    let _whoever_is_faster_noted_the_same = change.commit()?;
+    Ok(())
 }
 
 /// Notes what refers to a manifest of this version.
@@ -116,17 +121,21 @@ pub(super) fn note_referrers(
     referrers: &[Digest],
     owner: &Owner,
 ) -> Result<(), Failure> {
-    put(proxy, image, None, referrers, owner)
+    let mut change = proxy.begin()?;
+    if add(proxy, &mut change, image, referrers, owner)? {
+        let _whoever_is_faster_noted_the_same = change.commit()?;
+    }
+    Ok(())
 }
 
-fn put(
+/// Adds the parts of a version to a change; false where all of them are noted.
+pub(super) fn add(
     proxy: &Repository,
+    change: &mut Transaction,
     image: &str,
-    whole: Option<&Digest>,
     parts: &[Digest],
     owner: &Owner,
-) -> Result<(), Failure> {
-    let mut change = proxy.begin()?;
+) -> Result<bool, Failure> {
     let mut is_new = false;
     for part in parts {
         if noted(proxy, image, part)?.as_ref() != Some(owner) {
@@ -135,13 +144,5 @@ fn put(
             is_new = true;
         }
     }
-    if let Some(whole) = whole {
-        let noted = Noted { owner: owner.clone(), has_parts: true };
-        change.put_json(&records::owner(image, whole), &noted, Expectation::Anything, &[])?;
-        is_new = true;
-    }
-    if is_new {
-        let _whoever_is_faster_noted_the_same = change.commit()?;
-    }
-    Ok(())
+    Ok(is_new)
 }

@@ -4,7 +4,7 @@
 //! was stated is noted with the tag, so that a request that finds nothing new changes nothing.
 
 use super::parts::Owner;
-use super::{FOR_GOOD, ManifestRequest, header, is_there, lists, media_type, unreachable};
+use super::{FOR_GOOD, ManifestRequest, header, is_there, lists, media_type, parts, unreachable};
 use crate::statements::{Signed, signed, tags_about};
 use crate::{MANIFEST_LIMIT, busy, manifest, records};
 use packhouse_sdk::{
@@ -53,6 +53,12 @@ pub(super) fn state(asked: &ManifestRequest, tag: &str, digest: &Digest) -> Resu
             return Ok(Step::Done(()));
         }
         add(change, asked.image, tag, digest, moved, &new);
+        if asked.is_judged {
+            // What carries a signature comes where what it is about does.
+            let carriers: Vec<Digest> = new.iter().map(|(carrier, _)| carrier.clone()).collect();
+            let owner = Owner { version: tag.to_owned(), root: digest.clone() };
+            parts::add(asked.proxy, change, asked.image, &carriers, &owner)?;
+        }
         let carriers = carriers.into_iter().chain(new.into_iter().map(|(carrier, _)| carrier.clone()));
         let stated = Stated { digest: digest.clone(), carriers: carriers.collect() };
         change.put_json(&key, &stated, Expectation::unchanged(before.as_ref()), &[])?;
