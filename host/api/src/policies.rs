@@ -116,6 +116,8 @@ pub(crate) struct RulePreviewView {
     warned: u64,
     /// Versions that it could not judge, and that do not pass.
     unavailable: u64,
+    /// How many more do not pass, or with a warning, in repositories that the caller may not read: `items` leaves them out.
+    hidden: u64,
     /// Whether there are more than `items`.
     truncated: bool,
 }
@@ -150,6 +152,7 @@ impl From<Preview> for RulePreviewView {
             warned: preview.count("warned"),
             unavailable: preview.count("policy_unavailable"),
             versions: preview.versions,
+            hidden: preview.hidden,
             truncated: preview.truncated,
             items: preview.items.into_iter().map(RulePreviewItemView::from).collect(),
         }

@@ -89,6 +89,8 @@ pub(crate) struct PreviewView {
     versions: u64,
     /// Of these.
     bytes: u64,
+    /// How many more one run deletes in repositories that the caller may not read: `items` leaves them out.
+    hidden: u64,
     /// Whether it takes more than one run.
     truncated: bool,
 }
@@ -126,9 +128,9 @@ impl From<PreviewItem> for PreviewItemView {
 }
 
 impl From<Preview> for PreviewView {
-    fn from(Preview { items, kept, versions, bytes, truncated }: Preview) -> PreviewView {
+    fn from(Preview { items, hidden, kept, versions, bytes, truncated }: Preview) -> PreviewView {
         let items = items.into_iter().map(PreviewItemView::from).collect();
-        PreviewView { items, kept, versions, bytes, truncated }
+        PreviewView { items, hidden, kept, versions, bytes, truncated }
     }
 }
 

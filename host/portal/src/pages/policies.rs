@@ -313,6 +313,7 @@ fn previewed(preview: &Preview) -> Markup {
             h2 { "Preview" }
             p {
                 "Of " strong { (parts::count(preview.versions, "version", "versions")) } " it would deny " (count("denied")) ", hold back " (count("held")) " and warn of " (count("warned")) "."
+                @if preview.hidden > 0 { " " (preview.hidden) " of them are in repositories that you may not read." }
                 @if count("policy_unavailable") > 0 { " It could not judge " (count("policy_unavailable")) ", which would not pass." }
             }
         }

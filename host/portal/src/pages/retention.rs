@@ -267,7 +267,7 @@ async fn shown(seat: &Seat, policy: &Policy, preview: Option<&Preview>, wrong: O
 }
 
 fn previewed(preview: &Preview) -> Markup {
-    let Preview { items, kept, versions, bytes, truncated } = preview;
+    let Preview { items, hidden, kept, versions, bytes, truncated } = preview;
     let rows = html! {
         @for item in items.iter().take(SHOWN) {
             tr {
@@ -286,7 +286,8 @@ fn previewed(preview: &Preview) -> Markup {
             h2 { "Preview" }
             p {
                 "It would delete " strong { (parts::count(*versions, "version", "versions")) } " of " (parts::size(*bytes)) " and keep " (parts::count(*kept, "other", "others")) "."
-                @if *truncated { " One run deletes " (items.len()) " of them." }
+                @if *truncated { " One run deletes " (items.len() as u64 + hidden) " of them." }
+                @if *hidden > 0 { " " (hidden) " of them are in repositories that you may not read." }
             }
         }
         @if !items.is_empty() {

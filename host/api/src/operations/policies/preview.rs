@@ -10,6 +10,7 @@ use packhouse_store::{FactsPlace, RepositoryRow, RuleMode, VersionFactsRow, now_
 
 use super::{Rule, find, reach_of};
 use crate::error::ApiError;
+use crate::operations::repositories::may_read;
 use crate::operations::retention::reached;
 use crate::operations::{Actor, loaded};
 
@@ -21,8 +22,10 @@ const EXCEPTIONS: u32 = 10_000;
 /// What a rule would do.
 #[derive(Clone, Debug, Default)]
 pub struct Preview {
-    /// Versions that do not pass, or pass with a warning: the first 1,000.
+    /// Versions that do not pass, or pass with a warning, where the actor may read: the first 1,000.
     pub items: Vec<PreviewItem>,
+    /// How many more there are in repositories that the actor may not read.
+    pub hidden: u64,
     /// Versions that it is about.
     pub versions: u64,
     /// How many of them by what becomes of them: `denied`, `held`, `warned`, `policy_unavailable`.
@@ -67,6 +70,7 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
         if Kind::of(&repository.kind) == Kind::Group {
             continue;
         }
+        let may_read = may_read(actor, &repository);
         let question = question(&repository, now);
         let folding = app.folding_of(&repository.format);
         let mut after: Option<FactsPlace> = None;
@@ -93,7 +97,7 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
                         because,
                         until: judged.until,
                     };
-                    found.add(item);
+                    found.add(item, may_read);
                 }
             }
             if is_last {
@@ -106,9 +110,11 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
 }
 
 impl Preview {
-    fn add(&mut self, item: PreviewItem) {
+    fn add(&mut self, item: PreviewItem, may_read: bool) {
         *self.counts.entry(item.ruling).or_default() += 1;
-        if self.items.len() < ITEMS {
+        if !may_read {
+            self.hidden += 1;
+        } else if self.items.len() < ITEMS {
             self.items.push(item);
         } else {
             self.truncated = true;

@@ -1,11 +1,14 @@
 //! Recorded calls of a rule's component, for who looks after the rule: they show what was judged, who asked for it, and what was said.
 
 use packhouse_app::recordings::unpack;
+use packhouse_runtime::WantedFact;
 use packhouse_store::{MAX_RECORDING_SETS, MAX_RECORDINGS, RecordingId, RecordingRow, RuleRecording};
 use packhouse_wire::catalogue;
 
-use super::{Rule, find};
+use super::{Rule, find, reach_of};
 use crate::error::ApiError;
+use crate::operations::repositories::may_read;
+use crate::operations::retention::{Reach, reached};
 use crate::operations::{Actor, Listed, PageRequest};
 
 /// Has calls of the rule of this id recorded that fail or refuse: the last `count`, in place of what was recorded of it. 400 for a number
@@ -41,9 +44,19 @@ pub async fn recordings(
     Ok(page.cut(rows))
 }
 
-/// The file of a recording, which is audited.
+/// The file of a recording, which is audited. It tells names of packages, and so is for who may read wherever the rule is about, and of a
+/// component that is told the names in use, everywhere: 403 `repo_access_denied`.
 pub async fn recording(actor: &Actor, id: &str, recording: &str) -> Result<Vec<u8>, ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
+    let told_names = actor
+        .app
+        .policy_component(&row.text.component)
+        .await?
+        .map_or(true, |component| component.description().wants(WantedFact::Names));
+    let reach = if told_names { Reach::All } else { reach_of(&row.text) };
+    let reached = reached(&actor.app, row.organization, &reach).await?;
+    let may_read = reached.iter().all(|repository| may_read(actor, repository));
+    actor.judge(may_read, &catalogue::REPO_ACCESS_DENIED)?;
     let recording: RecordingId = recording.parse().map_err(|_| &catalogue::NOT_FOUND)?;
     let store = &actor.app.store;
     let found = store.rule_recording(row.organization, row.id, recording).await?;

@@ -95,9 +95,13 @@ pub async fn managed_proxy(actor: &Actor, id: &str) -> Result<RepositoryRow, Api
 /// The repository of this id, for who may read there: 404 where the actor may not know of it, else 403 `role_mismatch`.
 pub async fn readable(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     let repository = find(actor, id).await?;
-    let rights = actor.permissions().rights(repository.id);
-    actor.judge(rights.read || repository.public, &catalogue::ROLE_MISMATCH)?;
+    actor.judge(may_read(actor, &repository), &catalogue::ROLE_MISMATCH)?;
     Ok(repository)
+}
+
+/// Whether the actor may read what is in a repository, and so be told the names of its packages.
+pub(crate) fn may_read(actor: &Actor, repository: &RepositoryRow) -> bool {
+    repository.public || actor.permissions().rights(repository.id).read
 }
 
 /// Deletes a repository with all that it holds. 409 `repository_in_use` for a member of a group.

@@ -7,13 +7,17 @@ mod rule;
 mod run;
 mod walk;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use packhouse_identity::access::Kind;
 use packhouse_identity::permissions::Permission::ManageRepositories;
-use packhouse_store::{MAX_POLICIES, NewPolicy, PolicyChange, PolicyId, PolicyRow, RunId, RunRow};
+use packhouse_store::{
+    MAX_POLICIES, NewPolicy, PolicyChange, PolicyId, PolicyRow, RepositoryId, RunId, RunRow,
+};
 use packhouse_wire::catalogue;
 
+use super::repositories::may_read;
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub(crate) use evaluate::reached;
@@ -51,8 +55,10 @@ pub struct PolicyRequest {
 /// What a policy would delete now.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// What one run deletes, in its order.
+    /// What one run deletes, in its order, where the actor may read.
     pub items: Vec<PreviewItem>,
+    /// How many more one run deletes in repositories that the actor may not read.
+    pub hidden: u64,
     /// Versions that it is about and that stay.
     pub kept: u64,
     /// Versions that it deletes in all.
@@ -181,21 +187,25 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
     actor.app.store.mark_previewed(row.organization, row.id, &row.digest).await?;
     let places = &evaluation.places;
     let found = evaluation.found;
+    let all = found.items.len();
     let item = |one: walk::Condemned| {
         let repository = places.get(one.seen.place).map(|place| &place.repository);
-        PreviewItem {
-            repository: repository.map(|row| row.id.to_string()).unwrap_or_default(),
-            repository_name: repository.map(|row| row.name.clone()).unwrap_or_default(),
+        let repository = repository.filter(|row| may_read(actor, row))?;
+        Some(PreviewItem {
+            repository: repository.id.to_string(),
+            repository_name: repository.name.clone(),
             package: one.seen.package,
             version: one.seen.version,
             published_at: one.seen.published_at,
             last_downloaded_at: one.seen.last_downloaded_at,
             bytes: one.seen.bytes,
             because: one.because,
-        }
+        })
     };
+    let items: Vec<PreviewItem> = found.items.into_iter().filter_map(item).collect();
     Ok(Preview {
-        items: found.items.into_iter().map(item).collect(),
+        hidden: (all - items.len()) as u64,
+        items,
         kept: found.kept,
         versions: found.versions,
         bytes: found.bytes,
@@ -228,9 +238,25 @@ pub async fn runs(actor: &Actor, id: &str, page: PageRequest<RunId>) -> Result<L
     let Policy { row, .. } = find(actor, id).await?;
     let found = actor.app.store.list_runs(row.id, page.after, page.one_further()).await?;
     let Listed { rows, more } = page.cut(found);
-    let run =
-        |row: RunRow| PolicyRun { skipped: serde_json::from_str(&row.skipped).unwrap_or_default(), row };
+    let readable = readable(actor, &rows).await?;
+    let run = |row: RunRow| {
+        let mut skipped = skipped(&row);
+        skipped.retain(|one| readable.contains(&one.repository));
+        PolicyRun { skipped, row }
+    };
     Ok(Listed { rows: rows.into_iter().map(run).collect(), more })
+}
+
+fn skipped(row: &RunRow) -> Vec<Skipped> {
+    serde_json::from_str(&row.skipped).unwrap_or_default()
+}
+
+/// Of the repositories in which these runs skipped something, those that the actor may read.
+async fn readable(actor: &Actor, runs: &[RunRow]) -> Result<HashSet<String>, ApiError> {
+    let named: HashSet<String> = runs.iter().flat_map(skipped).map(|one| one.repository).collect();
+    let ids: Vec<RepositoryId> = named.iter().filter_map(|id| id.parse().ok()).collect();
+    let found = actor.app.store.find_repositories(actor.organization(), &ids).await?;
+    Ok(found.iter().filter(|row| may_read(actor, row)).map(|row| row.id.to_string()).collect())
 }
 
 /// 400 unless these are hosted repositories of the organization.

@@ -1,0 +1,109 @@
+//! Previews, runs and recordings of policies tell no names of packages in repositories that the caller may not read.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use packhouse_tests::server::PASSWORD;
+use packhouse_tests::{Api, MavenRepository, Server};
+use serde_json::{Value, json};
+
+const RETENTION: &str = "/v1/retention-policies";
+const POLICIES: &str = "/v1/policies";
+
+/// Two repositories with one version each, and a manager of repositories who may read the first.
+struct World {
+    owner: Api,
+    manager: Api,
+    secret: MavenRepository,
+    _server: Server,
+}
+
+impl World {
+    fn start() -> World {
+        let server = Server::start();
+        let owner = Api::sign_in(&server);
+        let open = MavenRepository::create(&server, "open");
+        let secret = MavenRepository::create(&server, "secret");
+        open.put("org/example/known/1.0/known-1.0.jar", "x").expect(201);
+        secret.put("org/example/hidden/1.0/hidden-1.0.jar", "x").expect(201);
+        let permissions = json!({
+            "organization": ["manage-repositories"],
+            "repositories": [{"repository": open.id, "actions": ["read"]}],
+        });
+        let member = json!({"email": "m@example.com", "password": PASSWORD, "permissions": permissions});
+        owner.post("/v1/members", &member).expect(201);
+        let manager = Api::sign_in_as(&server, "m@example.com", PASSWORD);
+        World { owner, manager, secret, _server: server }
+    }
+}
+
+/// The packages that a preview names, and how many it leaves out.
+fn told(preview: &Value) -> (Vec<String>, u64) {
+    let items = preview["items"].as_array().unwrap().iter();
+    let names = items.map(|item| item["package"].as_str().unwrap().to_owned()).collect();
+    (names, preview["hidden"].as_u64().unwrap())
+}
+
+fn both() -> Vec<String> {
+    ["org.example:known", "org.example:hidden"].map(str::to_owned).to_vec()
+}
+
+#[test]
+fn a_preview_of_retention_names_only_what_the_caller_may_read() {
+    let world = World::start();
+    let body = json!({"name": "all", "repositories": "*", "delete": {"published_before_days": 0}});
+    let id = world.owner.post(RETENTION, &body).expect(201).field("id");
+    let path = format!("{RETENTION}/{id}/preview");
+    let preview = world.manager.call("POST", &path).expect(200).json();
+    assert_eq!(told(&preview), (vec!["org.example:known".to_owned()], 1));
+    assert_eq!(preview["versions"], 2, "it is counted all the same");
+    assert!(!preview.to_string().contains("hidden-1.0") && !preview.to_string().contains("example:hidden"));
+    let (mut names, hidden) = told(&world.owner.call("POST", &path).expect(200).json());
+    names.sort();
+    let mut expected = both();
+    expected.sort();
+    assert_eq!((names, hidden), (expected, 0));
+}
+
+#[test]
+fn a_preview_of_a_policy_names_only_what_the_caller_may_read() {
+    let world = World::start();
+    let body = json!({
+        "name": "ours", "component": "names", "settings": {"publish": ["acme:*"]}, "repositories": "*",
+    });
+    let id = world.owner.post(POLICIES, &body).expect(201).field("id");
+    let path = format!("{POLICIES}/{id}/preview");
+    let preview = world.manager.call("POST", &path).expect(200).json();
+    assert_eq!(told(&preview), (vec!["org.example:known".to_owned()], 1));
+    assert_eq!((&preview["versions"], &preview["denied"]), (&json!(2), &json!(2)));
+    assert_eq!(told(&world.owner.call("POST", &path).expect(200).json()).0.len(), 2);
+}
+
+#[test]
+fn a_recording_of_a_policy_is_for_who_may_read_where_it_holds() {
+    let world = World::start();
+    let body = json!({
+        "name": "ours", "component": "licences", "settings": {"allow": ["MIT"], "unknown": "deny"},
+        "repositories": [world.secret.id],
+    });
+    let id = world.owner.post(POLICIES, &body).expect(201).field("id");
+    world.owner.call("POST", &format!("{POLICIES}/{id}/preview")).expect(200);
+    world.owner.patch(&format!("{POLICIES}/{id}"), &json!({"mode": "enforced"})).expect(200);
+    let path = format!("{POLICIES}/{id}/recordings");
+    world.owner.post(&path, &json!({"count": 1})).expect(201);
+    world.secret.put("org/example/hidden/2.0/hidden-2.0.jar", "x").expect(403);
+    let recording = packhouse_tests::server::eventually("the call is recorded", || {
+        let listed = world.owner.call("GET", &path).expect(200).json();
+        listed["items"].get(0).map(|item| item["id"].as_str().unwrap().to_owned())
+    });
+    let file = format!("{path}/{recording}");
+    let refused = world.manager.call("GET", &file).expect(403);
+    assert_eq!(refused.field("error"), "repo_access_denied");
+    assert!(!refused.text().contains("hidden"));
+    assert!(world.owner.call("GET", &file).expect(200).text().contains("org.example:hidden"));
+}
