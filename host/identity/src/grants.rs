@@ -25,6 +25,9 @@ pub struct Grant {
     pub write: bool,
     /// Patterns of packages, with `*` for any text.
     pub packages: Vec<String>,
+    /// What the ID token is remembered by that is the credential itself, in hex; none for a token that was given out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_token: Option<String>,
 }
 
 /// Grants as a token has them. By default none.

@@ -83,7 +83,7 @@ impl IdTokenExchange<'_> {
         let request = IdTokenRequest {
             organization: self.organization,
             id_token: &id_token,
-            audiences: &self.app.id_token_audiences(&context.base_url),
+            audiences: &self.audiences(context),
             reach: PublisherReach::Format {
                 format: &description.format,
                 package: package.as_deref(),
@@ -104,6 +104,10 @@ impl IdTokenExchange<'_> {
         }))
     }
 
+    fn audiences(&self, context: &RequestContext) -> Vec<String> {
+        self.app.id_token_audiences(&context.base_url, Some(&self.plugin.description().format))
+    }
+
     /// The same answer whether or not it is such a token: nobody learns by it what a secret is good for.
     async fn revoke(
         &self,
@@ -115,6 +119,7 @@ impl IdTokenExchange<'_> {
         let request = GivenBack {
             organization: self.organization,
             token: &token,
+            audiences: &self.audiences(context),
             address: context.peer,
             request_id: &context.request_id,
         };

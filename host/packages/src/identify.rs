@@ -104,7 +104,8 @@ async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> 
         }
     }
     if !is_known_here(&facts, app.store.now_ms()) && !*app.live.read_only.get() {
-        let audiences = app.id_token_audiences(base_url);
+        let format = facts.repository.as_ref().map(|row| row.format.as_str());
+        let audiences = app.id_token_audiences(base_url, format);
         let reach = PublisherReach::Organization;
         let request = IdTokenRequest {
             organization,

@@ -187,7 +187,7 @@ fn people_trust_and_stop_trusting_on_a_page() {
         .iter()
         .map(|(name, value)| (*name, if *name == "workflow" { "w.yml" } else { *value }))
         .collect();
-    owner.send_form(page, &right).expect(303);
+    owner.confirm_form(page, &right).expect(303);
     let other = [
         ("do", "create"),
         ("provider", "oidc"),
@@ -197,7 +197,7 @@ fn people_trust_and_stop_trusting_on_a_page() {
         ("scope", "read"),
         ("scope", "write"),
     ];
-    owner.send_form(page, &other).expect(303);
+    owner.confirm_form(page, &other).expect(303);
     let shown = owner.get(page).expect(200).text();
     assert!(shown.contains("o/r w.yml") && shown.contains("sub=system:serviceaccount:ci:builder"), "{shown}");
     let listed = world.api.call("GET", "/v1/trusted-publishers").expect(200).json()["items"]

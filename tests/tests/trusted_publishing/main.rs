@@ -88,6 +88,7 @@ impl World {
 
     /// What GitLab's tokens claim, as its documentation shows it.
     fn gitlab(&self) -> Value {
+        let host = self.issuer.url.trim_start_matches("http://");
         json!({
             "namespace_id": "72", "namespace_path": "my-group", "project_id": "20", "project_path": "my-group/my-project",
             "user_id": "1", "user_login": "sample-user", "user_email": "sample-user@example.com", "user_access_level": "owner",
@@ -96,7 +97,7 @@ impl World {
             "environment": "production", "environment_protected": "false", "deployment_tier": "production",
             "deployment_action": "start", "runner_id": 1, "runner_environment": "self-hosted",
             "sha": "714a629c0b401fdce83e847fc9589983fc6f46bc", "project_visibility": "public",
-            "ci_config_ref_uri": "gitlab.example.com/my-group/my-project//.gitlab-ci.yml@refs/tags/v1",
+            "ci_config_ref_uri": format!("{host}/my-group/my-project//.gitlab-ci.yml@refs/tags/v1"),
             "ci_config_sha": "714a629c0b401fdce83e847fc9589983fc6f46bc", "jti": unique(), "iss": self.issuer.url,
             "iat": now(), "nbf": now() - 5, "exp": now() + 3600, "sub": "project_path:my-group/my-project:ref_type:tag:ref:v1",
             "aud": self.audience(),

@@ -12,6 +12,7 @@ use packhouse_wire::catalogue;
 use packhouse_wire::path::Path;
 use url::Url;
 
+use super::confirmations::{Action, Confirmation};
 use super::{Actor, Listed, Origin, PageRequest, repositories};
 use crate::error::ApiError;
 
@@ -44,7 +45,12 @@ pub struct ExchangeRequest {
 }
 
 /// Makes a publisher. 400 `invalid_issuer` for an address that is none or where no issuer may be, 409 `too_many_publishers`.
-pub async fn create(actor: &Actor, request: PublisherRequest) -> Result<PublisherRow, ApiError> {
+pub async fn create(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    request: PublisherRequest,
+) -> Result<PublisherRow, ApiError> {
+    confirmation.judge(actor, Action::ManagePublishers).await?;
     let PublisherRequest { repository, provider, issuer, rule, packages, scope } = request;
     let issuer = self::issuer(actor, provider, issuer)?;
     let repository = repositories::managed(actor, &repository).await?;
@@ -110,19 +116,19 @@ pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<Minte
     let unknown = || ApiError::from(&catalogue::INVALID_TARGET);
     let (resource, served) = served(origin, &request.resource).await?.ok_or_else(unknown)?;
     let Served { organization, base_url } = served;
-    let audiences = origin.app.id_token_audiences(&base_url);
+    let name = repository_name(&resource).ok_or_else(unknown)?;
+    let found = origin.app.store.look_up(organization, &name, None).await?;
+    let repository = found.repository.as_ref().ok_or_else(unknown)?;
+    let audiences = origin.app.id_token_audiences(&base_url, Some(&repository.format));
     if request.audience.is_some_and(|audience| !audiences.contains(&audience)) {
         let sentence = "`audience` is not this server's: it is told by GET /_/oidc/audience".to_owned();
         return Err(refusal(IdTokenRefusal::Invalid(sentence)));
     }
-    let name = repository_name(&resource).ok_or_else(unknown)?;
-    let found = origin.app.store.look_up(organization, &name, None).await?;
-    let repository = found.repository.as_ref().ok_or_else(unknown)?.id;
     let request = IdTokenRequest {
         organization,
         id_token: &request.id_token,
         audiences: &audiences,
-        reach: PublisherReach::Repository(repository),
+        reach: PublisherReach::Repository(repository.id),
         address: origin.address,
         request_id: &origin.request_id,
     };

@@ -83,6 +83,9 @@ pub struct GithubRule {
     /// The owner's number; none: as it is seen first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository_owner_id: Option<String>,
+    /// The event that begins the workflow; none: any but those that run what a stranger wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_name: Option<String>,
 }
 
 /// A pipeline of GitLab's.
@@ -148,6 +151,15 @@ impl PublisherRule {
         }
     }
 
+    /// The event that it names.
+    fn event_name(&self) -> Option<&str> {
+        match self {
+            PublisherRule::Github(rule) => rule.event_name.as_deref(),
+            PublisherRule::Gitlab(_) => None,
+            PublisherRule::Oidc(claims) => claims.get("event_name").and_then(Value::as_str),
+        }
+    }
+
     /// The owner's number in an ID token that is as this says; none where the provider has no such. `known` is the number that was
     /// stated or seen first.
     pub(super) fn judge(
@@ -163,14 +175,22 @@ impl PublisherRule {
     }
 }
 
-/// Refuses a workflow that runs for whoever opens a pull request, with the rights of the repository.
-pub(super) fn refuse_foreign_code(claims: &Map<String, Value>) -> Result<(), IdTokenRefusal> {
-    match text(claims, "event_name") {
-        "pull_request_target" => Err(IdTokenRefusal::invalid(
-            "it is of a workflow that pull_request_target began, which may run what a stranger wrote",
-        )),
-        _ => Ok(()),
+/// Events that begin a workflow with the repository's rights for whoever wrote what it runs on.
+const FOREIGN_EVENTS: [&str; 2] = ["pull_request_target", "workflow_run"];
+
+/// Refuses a workflow that such an event began, unless the publisher names the event.
+pub(super) fn refuse_foreign_code(
+    rule: &PublisherRule,
+    claims: &Map<String, Value>,
+) -> Result<(), IdTokenRefusal> {
+    let event = text(claims, "event_name");
+    if FOREIGN_EVENTS.contains(&event) && rule.event_name() != Some(event) {
+        return Err(IdTokenRefusal::invalid(format!(
+            "it is of a workflow that {event} began, which may run what a stranger wrote; a publisher that names \
+             `event_name` lets it pass"
+        )));
     }
+    Ok(())
 }
 
 /// Repository, workflow, commit and run, as far as an ID token tells them; else its subject.
@@ -223,6 +243,10 @@ impl GithubRule {
         plain("workflow", &rule.workflow)?;
         rule.environment = environment(rule.environment)?;
         digits("repository_owner_id", rule.repository_owner_id.as_deref())?;
+        rule.event_name = rule.event_name.filter(|name| !name.is_empty());
+        if let Some(event) = &rule.event_name {
+            plain("event_name", event)?;
+        }
         Ok(rule)
     }
 
@@ -238,6 +262,8 @@ impl GithubRule {
         let started: Vec<&str> = started.collect();
         require(1, "workflow", !started.is_empty() && started.into_iter().all(of))?;
         require_environment(2, self.environment.as_deref(), claims)?;
+        let event = self.event_name.as_deref();
+        require(2, "event_name", event.is_none_or(|event| text(claims, "event_name") == event))?;
         owner(3, "repository_owner_id", known, claims)
     }
 }
@@ -263,15 +289,13 @@ impl GitlabRule {
         let project = format!("{}/{}", self.namespace, self.project);
         require(0, "project_path", same(text(claims, "project_path"), &project))?;
         require(0, "namespace_path", same(text(claims, "namespace_path"), &self.namespace))?;
-        // HOST/PROJECT//FILE@REF: the host is the issuer's, who vouches for it.
-        let started = text(claims, "ci_config_ref_uri").split_once("//").and_then(|(of, rest)| {
-            let (_, of) = of.split_once('/')?;
-            Some((of, rest.split_once('@')?.0))
-        });
-        let right = started.is_some_and(|(of, file)| {
-            (same(of, &project) || of.to_lowercase().ends_with(&format!("/{}", project.to_lowercase())))
-                && file == self.workflow
-        });
+        // ISSUER/PROJECT//FILE@REF, where the issuer stands without its scheme.
+        let issuer = text(claims, "iss");
+        let issuer = issuer.split_once("://").map_or(issuer, |(_, rest)| rest).trim_end_matches('/');
+        let wanted = format!("{issuer}/{project}");
+        let started = text(claims, "ci_config_ref_uri").split_once("//");
+        let started = started.and_then(|(of, rest)| Some((of, rest.split_once('@')?.0)));
+        let right = started.is_some_and(|(of, file)| same(of, &wanted) && file == self.workflow);
         require(1, "workflow", right)?;
         require_environment(2, self.environment.as_deref(), claims)?;
         owner(3, "namespace_id", known, claims)

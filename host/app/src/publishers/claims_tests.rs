@@ -76,6 +76,11 @@ fn a_workflow_is_taken_and_each_claim_that_is_another_is_not() {
                 ("namespace_path", json!("group")),
                 ("ci_config_ref_uri", json!("gitlab.example.com/group/sub/project//other.yml@refs/tags/v1")),
                 ("ci_config_ref_uri", json!("gitlab.example.com/evil/project//.gitlab-ci.yml@refs/tags/v1")),
+                (
+                    "ci_config_ref_uri",
+                    json!("gitlab.example.com/evil/group/sub/project//.gitlab-ci.yml@refs/tags/v1"),
+                ),
+                ("ci_config_ref_uri", json!("evil.example/group/sub/project//.gitlab-ci.yml@refs/tags/v1")),
                 ("ci_config_ref_uri", Value::Null),
                 ("environment", json!("review")),
                 ("namespace_id", json!("73")),
@@ -156,7 +161,17 @@ fn a_run_is_told_by_repository_workflow_commit_and_run() {
 
 #[test]
 fn what_strangers_begin_is_refused() {
-    let claims = with(github(), "event_name", json!("pull_request_target"));
-    assert!(refuse_foreign_code(&claims).is_err());
-    assert!(refuse_foreign_code(&with(github(), "x", json!(1))).is_ok());
+    let rule = |event: Value| {
+        let mut claims =
+            json!({"repository_owner": "octo-org", "repository": "octo-repo", "workflow": "release.yml"});
+        claims["event_name"] = event;
+        PublisherRule::read(Provider::Github, claims).unwrap()
+    };
+    for event in ["pull_request_target", "workflow_run"] {
+        let claims = with(github(), "event_name", json!(event));
+        assert!(refuse_foreign_code(&rule(Value::Null), &claims).is_err());
+        assert!(refuse_foreign_code(&rule(json!("push")), &claims).is_err());
+        assert!(refuse_foreign_code(&rule(json!(event)), &claims).is_ok());
+    }
+    assert!(refuse_foreign_code(&rule(Value::Null), &with(github(), "event_name", json!("push"))).is_ok());
 }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::core::{CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet};
 use openidconnect::{ClaimsVerificationError, ClientId, IssuerUrl, Nonce, SignatureVerificationError};
 use packhouse_identity::grants::{MAX_ID_TOKEN_BYTES, says_id_token};
+use packhouse_store::SpentIdToken;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -17,6 +18,8 @@ use crate::sso::SIGNED_WITH;
 
 /// By how much the issuer's clock may be ahead, in ms.
 const SKEW_MS: i64 = 10_000;
+/// How long after it was made an ID token counts at most, in ms, whatever it says of its end.
+const LIFETIME_MS: i64 = 60 * 60 * 1000;
 /// Bytes of an issuer.
 const MAX_ISSUER_BYTES: usize = 512;
 /// Characters of what is told of a workflow: a token's name has no more.
@@ -120,7 +123,12 @@ impl Unverified {
         if expires_at <= now {
             return Err(IdTokenRefusal::invalid("it has expired"));
         }
-        let begins = [at("nbf"), at("iat")].into_iter().flatten().max();
+        let made_at = at("iat").ok_or_else(|| IdTokenRefusal::invalid("it does not say when it was made"))?;
+        let expires_at = expires_at.min(made_at.saturating_add(LIFETIME_MS));
+        if expires_at <= now {
+            return Err(IdTokenRefusal::invalid("it was made more than an hour ago"));
+        }
+        let begins = at("nbf").into_iter().chain([made_at]).max();
         if self.payload.contains_key("nbf") && at("nbf").is_none() {
             return Err(IdTokenRefusal::invalid("its `nbf` is no time"));
         }
@@ -170,19 +178,15 @@ impl Verified {
         &self.claims
     }
 
-    /// In ms since 1970.
+    /// In ms since 1970: an hour after it was made at the latest.
     pub(super) fn expires_at(&self) -> i64 {
         self.expires_at
     }
 
-    /// What it is remembered by once it is spent.
-    pub(super) fn spent_sha256(&self) -> [u8; 32] {
-        self.spent_sha256
-    }
-
-    /// Until when that is remembered: longer than it could be shown again.
-    pub(super) fn spent_until(&self) -> i64 {
-        self.expires_at.saturating_add(SKEW_MS)
+    /// What it is remembered by once it is spent, for longer than it could be shown again.
+    pub(super) fn spent(&self) -> SpentIdToken {
+        let until = self.expires_at.saturating_add(SKEW_MS);
+        SpentIdToken { sha256: self.spent_sha256, until }
     }
 
     /// The workflow and its run, for people: repository, workflow, commit and run.

@@ -11,12 +11,12 @@ mod refusal;
 
 use std::net::IpAddr;
 
-use packhouse_identity::grants::{Grant, id_token_fingerprint};
+use packhouse_identity::grants::{Grant, id_token_fingerprint, says_id_token};
 use packhouse_identity::{self as identity, Secret};
 use packhouse_names::Folding;
 use packhouse_store::{
     AuditEvent, Mint, NewToken, OrganizationId, PUBLISHER_BACKING, PublisherRow, PublisherUse, Refusal,
-    RepositoryId, Scope, SpentIdToken, TokenRow, TokenToMint,
+    RepositoryId, Scope, TokenRow, TokenToMint,
 };
 use serde_json::json;
 
@@ -57,6 +57,8 @@ pub struct GivenBack<'a> {
     pub organization: OrganizationId,
     /// The token.
     pub token: &'a Secret,
+    /// For whom an ID token may be made that is given back itself.
+    pub audiences: &'a [String],
     /// From where it came.
     pub address: IpAddr,
     /// In which request.
@@ -98,13 +100,12 @@ pub fn audience_of(base_url: &str) -> &str {
 }
 
 impl App {
-    /// For whom an ID token may be made that is shown to the host at this address: the host itself, or as a loaded format's clients
-    /// have it made.
-    pub fn id_token_audiences(&self, base_url: &str) -> Vec<String> {
+    /// For whom an ID token may be made that is shown to the host at this address for a repository of this format: the host itself, or
+    /// as the format's clients have it made.
+    pub fn id_token_audiences(&self, base_url: &str, format: Option<&str>) -> Vec<String> {
         let mut audiences = vec![audience_of(base_url).to_owned()];
-        let current = self.runtime.current();
-        let declared =
-            current.plugins().iter().filter_map(|plugin| plugin.description().trusted_publishing.as_ref());
+        let plugin = format.and_then(|format| self.runtime.plugin(format));
+        let declared = plugin.iter().filter_map(|plugin| plugin.description().trusted_publishing.as_ref());
         let templates: Vec<String> = declared
             .flat_map(|declared| declared.exchanges.iter().filter_map(|exchange| exchange.audience.clone()))
             .collect();
@@ -146,9 +147,34 @@ impl App {
             request_id: given.request_id.to_owned(),
             detail: String::new(),
         };
+        if says_id_token(given.token.reveal()) {
+            return self.revoke_id_token(given, event).await;
+        }
         let Some(sha256) = identity::fingerprint(given.token.reveal()) else { return Ok(()) };
         self.store.revoke_minted(given.organization, &sha256, Some(event)).await?;
         Ok(())
+    }
+
+    /// Spends an ID token that is given back itself: neither is it a credential any more, nor is it exchanged. One that is not to be
+    /// believed is left alone.
+    async fn revoke_id_token(&self, given: GivenBack<'_>, event: AuditEvent) -> Result<(), IdTokenRefusal> {
+        let text = given.token.reveal();
+        let sha256 = id_token_fingerprint(given.organization, text);
+        if self.store.revoke_minted(given.organization, &sha256, Some(event)).await? {
+            return Ok(());
+        }
+        let Ok(unverified) = Unverified::read(text) else { return Ok(()) };
+        let named =
+            self.store.publishers_of_issuer(given.organization, unverified.issuer(), LOOKED_AT).await?;
+        if named.is_empty() {
+            return Ok(());
+        }
+        let now = self.store.now_ms();
+        match self.issuers.verify(&self.providers, &unverified, given.audiences, now).await {
+            Ok(verified) => Ok(self.store.spend_id_token(verified.spent()).await?),
+            Err(IdTokenRefusal::Store(error)) => Err(error.into()),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Counts a refusal for the audit log. The ID token's own words are in none: nobody has vouched for them.
@@ -247,18 +273,21 @@ fn matching(
     rows: Vec<PublisherRow>,
     verified: &Verified,
 ) -> Result<Vec<Match>, IdTokenRefusal> {
-    claims::refuse_foreign_code(verified.claims())?;
-    let (mut found, mut why) = (Vec::new(), None);
+    let (mut found, mut why, mut foreign) = (Vec::new(), None, None);
     for row in rows {
         let Some(rule) = PublisherRule::stored(&row.provider, &row.claims) else { continue };
         match rule.judge(row.owner_id.as_deref(), verified.claims()) {
             Ok(owner_id) => {
+                if let Err(refused) = claims::refuse_foreign_code(&rule, verified.claims()) {
+                    foreign = Some(refused);
+                    continue;
+                }
                 let packages = packages(request.reach, &row);
                 if !packages.is_empty() {
                     let Scope { read, write } = row.scope;
                     let (publisher, repository) = (row.id.0, row.repository.0);
                     found.push(Match {
-                        grant: Grant { publisher, repository, read, write, packages },
+                        grant: Grant { publisher, repository, read, write, packages, id_token: None },
                         owner_id,
                     });
                 }
@@ -271,6 +300,9 @@ fn matching(
             }
             Err(_) => {}
         }
+    }
+    if let Some(foreign) = foreign.filter(|_| found.is_empty()) {
+        return Err(foreign);
     }
     match (found.is_empty(), request.reach) {
         (false, _) => Ok(found),
@@ -303,7 +335,10 @@ fn packages(reach: PublisherReach<'_>, row: &PublisherRow) -> Vec<String> {
 }
 
 fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> TokenToMint {
-    let grants: Vec<&Grant> = matching.iter().map(|one| &one.grant).collect();
+    // What is a credential itself is remembered by its identifier, so that its revocation outlives its row.
+    let id_token = (!secret.spends).then(|| hex::encode(verified.spent().sha256));
+    let grants: Vec<Grant> =
+        matching.iter().map(|one| Grant { id_token: id_token.clone(), ..one.grant.clone() }).collect();
     let any = |may: fn(&Grant) -> bool| grants.iter().any(|grant| may(grant));
     let publishers = matching.iter().map(|one| PublisherUse {
         id: packhouse_store::PublisherId(one.grant.publisher),
@@ -321,10 +356,13 @@ fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> Tok
         repositories: grants.iter().map(|grant| RepositoryId(grant.repository)).collect(),
         expires_at: Some(secret.expires_at.unwrap_or(verified.expires_at())),
     };
-    let spent = secret
-        .spends
-        .then(|| SpentIdToken { sha256: verified.spent_sha256(), until: verified.spent_until() });
-    TokenToMint { token, grants: json!(grants).to_string(), publishers: publishers.collect(), spent }
+    TokenToMint {
+        token,
+        grants: json!(grants).to_string(),
+        publishers: publishers.collect(),
+        id_token: verified.spent(),
+        spends: secret.spends,
+    }
 }
 
 /// What the audit log says of it: who, by which publishers, and all that the ID token claims.

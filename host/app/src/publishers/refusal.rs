@@ -15,8 +15,8 @@ pub enum IdTokenRefusal {
     /// It is not to be believed.
     #[error("{0}")]
     Invalid(String),
-    /// It was exchanged before.
-    #[error("it was exchanged already, and each counts once")]
+    /// It was exchanged or revoked before.
+    #[error("it was exchanged already, or revoked, and each counts once")]
     Reused,
     /// It is right, and no publisher's.
     #[error("{0}")]

@@ -9,6 +9,7 @@ use crate::accounts::told;
 use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId, new_id, now_ms};
+use crate::publishers::spend_credential;
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
@@ -120,6 +121,7 @@ impl Store {
             "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND id = $2 AND revoked_at IS NULL";
         let revoked = transaction.execute(revoke, values![organization.0, id.0, now]).await? == 1;
         if revoked {
+            spend_credential(&mut transaction, id).await?;
             let listeners = Listeners::of(&mut transaction, organization).await?;
             let hooks = told::revoked(&mut transaction, &listeners, &[id], audit.as_ref()).await?;
             remember(&mut transaction, named(audit, id)).await?;

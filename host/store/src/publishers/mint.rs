@@ -5,12 +5,14 @@ use std::fmt;
 use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember, told};
 use crate::db::{Transaction, values};
 use crate::error::StoreError;
-use crate::ids::{OrganizationId, PublisherId};
+use crate::ids::{OrganizationId, PublisherId, TokenId};
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
 /// How long a token that has ended is kept, in ms: what the log names is found for a day.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// For how long after its end a revoked ID token is remembered, in ms: clocks differ.
+const KEPT_SPENT_MS: i64 = 60 * 1000;
 /// Rows that one call sweeps away at most, of each table.
 const SWEPT: i64 = 100;
 
@@ -41,8 +43,10 @@ pub struct TokenToMint {
     pub grants: String,
     /// Who stands behind it.
     pub publishers: Vec<PublisherUse>,
-    /// What is spent by it; none where the ID token itself is the secret.
-    pub spent: Option<SpentIdToken>,
+    /// The ID token that it is for.
+    pub id_token: SpentIdToken,
+    /// Whether that is spent by it; else it is the secret itself.
+    pub spends: bool,
 }
 
 impl fmt::Debug for TokenToMint {
@@ -70,14 +74,17 @@ impl Store {
         mint: TokenToMint,
         audit: Option<AuditEvent>,
     ) -> Result<Mint, StoreError> {
-        let TokenToMint { token, grants, publishers, spent } = mint;
+        let TokenToMint { token, grants, publishers, id_token, spends } = mint;
         let now = self.now_ms();
         let mut transaction = self.inner.db.begin().await?;
-        if let Some(SpentIdToken { sha256, until }) = spent {
-            let spend = "INSERT INTO spent_id_tokens (id_sha256, expires_at) VALUES ($1, $2) ON CONFLICT (id_sha256) DO NOTHING";
-            if transaction.execute(spend, values![&sha256, until]).await? == 0 {
-                return Ok(Mint::Spent);
-            }
+        let is_fresh = if spends {
+            spend(&mut transaction, id_token).await?
+        } else {
+            let find = "SELECT expires_at FROM spent_id_tokens WHERE id_sha256 = $1";
+            transaction.fetch_one(find, values![&id_token.sha256]).await?.is_none()
+        };
+        if !is_fresh {
+            return Ok(Mint::Spent);
         }
         for PublisherUse { id, owner_id } in &publishers {
             let used = "UPDATE trusted_publishers SET owner_id = COALESCE(owner_id, $3), last_used_at = $4 \
@@ -106,6 +113,40 @@ impl Store {
         self.inner.bell.ring(hooks);
         Ok(Mint::Made(Box::new(row)))
     }
+}
+
+impl Store {
+    /// Notes that an ID token counts no more.
+    pub async fn spend_id_token(&self, id_token: SpentIdToken) -> Result<(), StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        spend(&mut transaction, id_token).await?;
+        transaction.commit().await
+    }
+}
+
+/// Spends an ID token; false where it was spent before.
+async fn spend(transaction: &mut Transaction, id_token: SpentIdToken) -> Result<bool, StoreError> {
+    let SpentIdToken { sha256, until } = id_token;
+    let insert = "INSERT INTO spent_id_tokens (id_sha256, expires_at) VALUES ($1, $2) ON CONFLICT (id_sha256) DO NOTHING";
+    Ok(transaction.execute(insert, values![&sha256, until]).await? == 1)
+}
+
+/// Spends the ID token that is the secret of this token, where it is one: its revocation counts until the ID token has expired.
+pub(crate) async fn spend_credential(transaction: &mut Transaction, id: TokenId) -> Result<(), StoreError> {
+    #[derive(serde::Deserialize)]
+    struct Grant {
+        id_token: Option<String>,
+    }
+    let find = "SELECT grants, expires_at FROM tokens WHERE id = $1 AND grants IS NOT NULL";
+    let Some(row) = transaction.fetch_one(find, values![id.0]).await? else { return Ok(()) };
+    let mut columns = row.columns();
+    let grants: Vec<Grant> = serde_json::from_str(&columns.text("grants")?).unwrap_or_default();
+    let until = columns.opt_int("expires_at")?.unwrap_or(i64::MAX);
+    let named = grants.into_iter().find_map(|grant| hex::decode(grant.id_token?).ok());
+    if let Some(sha256) = named.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()) {
+        spend(transaction, SpentIdToken { sha256, until: until.saturating_add(KEPT_SPENT_MS) }).await?;
+    }
+    Ok(())
 }
 
 /// The token of this hash, if it works and reaches the same; else none, and one that stands in the way is gone.

@@ -3,6 +3,7 @@
 
 mod mint;
 
+pub(crate) use mint::spend_credential;
 pub use mint::{Mint, PublisherUse, SpentIdToken, TokenToMint};
 
 use crate::accounts::{AuditEvent, Scope, remember, told};

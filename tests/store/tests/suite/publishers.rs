@@ -47,7 +47,9 @@ fn token(world: &World, of: &PublisherRow, secret: u8, spent: Option<u8>, owner:
         token,
         grants: "[]".to_owned(),
         publishers: vec![PublisherUse { id: of.id, owner_id: Some(owner.to_owned()) }],
-        spent: spent.map(|id| SpentIdToken { sha256: [id; 32], until }),
+        // Of a token that is the secret itself, another identifier than any that is spent here.
+        id_token: SpentIdToken { sha256: [spent.unwrap_or(200 + secret); 32], until },
+        spends: spent.is_some(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use packhouse_identity as identity;
 use packhouse_identity::permissions::Permission;
-use packhouse_store::{MemberRow, TokenId, TokenRow};
+use packhouse_store::{MemberRow, PUBLISHER_BACKING, TokenId, TokenRow};
 use packhouse_wire::catalogue;
 
 use super::{OwnedToken, rights};
@@ -19,6 +19,8 @@ pub enum KeyKind {
     Organization,
     /// A repository: for those who may publish and delete there.
     Repository,
+    /// Trusted publishers, who stand behind ID tokens and what is given out for them: for the organization's owners.
+    Publisher,
 }
 
 impl KeyKind {
@@ -27,6 +29,7 @@ impl KeyKind {
         match self {
             KeyKind::Organization => "org",
             KeyKind::Repository => "repo",
+            KeyKind::Publisher => PUBLISHER_BACKING,
         }
     }
 }
@@ -90,7 +93,7 @@ async fn keys(
     page: PageRequest<TokenId>,
 ) -> Result<Listed<OwnedToken>, ApiError> {
     match kind {
-        KeyKind::Organization => actor.needs(Permission::ManageOwnerAccount)?,
+        KeyKind::Organization | KeyKind::Publisher => actor.needs(Permission::ManageOwnerAccount)?,
         KeyKind::Repository => actor.judged_own(),
     }
     let (mut found, mut after) = (Vec::new(), page.after);

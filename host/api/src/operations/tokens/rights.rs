@@ -1,7 +1,7 @@
 //! Who may do what with tokens and service keys.
 
 use packhouse_identity::permissions::{Permission, Permissions};
-use packhouse_store::{RepositoryId, TokenRow};
+use packhouse_store::{PUBLISHER_BACKING, RepositoryId, TokenRow};
 use packhouse_wire::catalogue;
 
 use super::LEGACY;
@@ -42,7 +42,9 @@ pub(super) fn may_manage(actor: &Actor, row: &TokenRow) -> Result<(), ApiError> 
 pub(super) fn may_manage_key(actor: &Actor, row: &TokenRow) -> bool {
     match (row.backing.as_deref(), row.backing_repository) {
         (Some("repo"), Some(repository)) => may_manage_keys_of(actor.permissions(), repository),
-        (Some("org" | LEGACY), _) => actor.permissions().holds(Permission::ManageOwnerAccount),
+        (Some("org" | LEGACY | PUBLISHER_BACKING), _) => {
+            actor.permissions().holds(Permission::ManageOwnerAccount)
+        }
         _ => false,
     }
 }
