@@ -20,6 +20,11 @@ use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_wire::catalogue;
 
+/// The cookie of an identity that its member has to confirm.
+pub const LINK: &str = "packhouse_sso_link";
+/// The page where that is done.
+pub const LINK_PAGE: &str = "/sign-in/link";
+
 /// Where a request carries the session's CSRF token, and an answer tells it.
 pub const CSRF: &str = "x-csrf-token";
 /// The session's cookie.

@@ -90,6 +90,23 @@ pub fn invitation(to: &str, api_url: &str, code: &Secret) -> Letter {
     Letter { to: to.to_owned(), subject: "Invitation to Packhouse".to_owned(), text: Secret::new(text) }
 }
 
+/// How members sign in has changed.
+pub fn sign_in_changed(to: &str, api_url: &str, issuer: Option<&str>, by: &str) -> Letter {
+    let how = match issuer {
+        Some(issuer) => format!("Members sign in by the provider {issuer} from now on."),
+        None => "Members sign in by password alone from now on.".to_owned(),
+    };
+    let text = format!(
+        "{by} has changed how members of your organization sign in at {api_url}.\n\n{how}\n\n\
+         If you do not expect that, look at the settings and at the audit log.\n"
+    );
+    Letter {
+        to: to.to_owned(),
+        subject: "Change of the sign-in of Packhouse".to_owned(),
+        text: Secret::new(text),
+    }
+}
+
 /// A password reset.
 pub fn reset(to: &str, api_url: &str, code: &Secret) -> Letter {
     let text = format!(

@@ -29,7 +29,7 @@ fn user(subject: &str, email: &str) -> User {
 
 fn put(api: &Api, body: &Value) -> Response {
     let request = Request::new("PUT", "/v1/sso").header("Content-Type", "application/json");
-    api.client().send(request.body(body.to_string()))
+    api.request(request.body(body.to_string()))
 }
 
 /// Settings that make members of example.com, who may read everything.
@@ -64,6 +64,33 @@ fn refused(server: &Server, browser: &Browser, answer: Response, words: &str) {
     assert_eq!(browser.cookie(server.api(), "packhouse_session"), None);
 }
 
+/// Confirms on the page that a provider's identity is the member's.
+#[track_caller]
+fn confirm_link(server: &Server, browser: &mut Browser, password: &str) -> Response {
+    let page = format!("http://{}/sign-in/link", server.api());
+    let shown = browser.get(&page).expect(200).text();
+    let csrf = shown.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    browser.post(&page, &format!("csrf={csrf}&password={}", password.replace(' ', "+")))
+}
+
+#[test]
+fn whoever_names_a_provider_does_not_act_as_a_member_with_a_password() {
+    let (server, provider) = (server(), Provider::start());
+    let api = Api::sign_in(&server);
+    put(&api, &settings(&provider.issuer)).expect(200);
+    let mut browser = Browser::default();
+    sign_in(&server, &provider, &mut browser, &user("foreign", OWNER)).expect(303);
+    browser.get(&format!("http://{}/v1/me", server.api())).expect(401);
+    for _ in 0..2 {
+        let refused = confirm_link(&server, &mut browser, "a guess").expect(401);
+        assert!(refused.text().contains("role=\"alert\""), "{}", refused.text());
+    }
+    browser.get(&format!("http://{}/v1/me", server.api())).expect(401);
+    // Without what the provider's answer left in this browser there is nothing to confirm.
+    let away = Browser::default().get(&format!("http://{}/sign-in/link", server.api())).expect(303);
+    assert_eq!(away.header("location"), Some("/sign-in"));
+}
+
 #[test]
 fn a_member_is_made_at_the_first_sign_in_and_found_at_the_next() {
     let (server, provider) = (server(), Provider::start());
@@ -83,6 +110,17 @@ fn a_member_is_made_at_the_first_sign_in_and_found_at_the_next() {
     let again = sign_in(&server, &provider, &mut Browser::default(), &user("u1", "renamed@example.com"));
     assert_eq!(again.expect(201).json()["member"]["id"], member["id"]);
     // The owner had an account before, and keeps it.
+    let mut owner = Browser::default();
+    let asked = sign_in(&server, &provider, &mut owner, &user("u2", OWNER)).expect(303);
+    assert_eq!(
+        asked.header("location"),
+        Some("/sign-in/link"),
+        "the account has a password: it is asked for"
+    );
+    assert_eq!(owner.cookie(server.api(), "packhouse_session"), None);
+    confirm_link(&server, &mut owner, "wrong password").expect(401);
+    confirm_link(&server, &mut owner, PASSWORD).expect(303);
+    assert!(owner.cookie(server.api(), "packhouse_session").is_some());
     let owner = sign_in(&server, &provider, &mut Browser::default(), &user("u2", OWNER)).expect(201);
     assert_eq!(owner.json()["member"]["permissions"]["organization"][0], "manage-owner-account");
     // Somebody else who has the address by now is somebody else.
@@ -205,7 +243,9 @@ fn a_confirmation_is_a_new_sign_in_of_the_same_member() {
     let owner = Api::sign_in(&server);
     put(&owner, &settings(&provider.issuer)).expect(200);
     let (someone, other) = (user("u1", OWNER), user("u2", "other@example.com"));
-    sign_in(&server, &provider, &mut Browser::default(), &someone).expect(201);
+    let mut browser = Browser::default();
+    sign_in(&server, &provider, &mut browser, &someone).expect(303);
+    confirm_link(&server, &mut browser, PASSWORD).expect(303);
     let repository = owner.create_maven("confirmed", &json!({}));
     let ask = || {
         let asked =

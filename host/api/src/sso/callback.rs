@@ -15,8 +15,12 @@ use crate::operations::sso::{self, Outcome, ProviderAnswer};
 use crate::sessions::{ConfirmationView, SessionView, cookie, in_cookie};
 use crate::{Answer, portal};
 
+/// How long a member has to confirm an identity.
+const LINK_SECONDS: i64 = 10 * 60;
+
 /// The end of a sign-in. 201 with the session in a cookie, or the confirmation; 303 where the sign-in began with `return_to`: a
-/// confirmation then stands behind `#`, where no server sees it. 401 `sso_refused` for all that is not to be believed.
+/// confirmation then stands behind `#`, where no server sees it. 303 to `/sign-in/link` where a member who has a password, or is known at another
+/// provider, has to confirm that the identity is theirs. 401 `sso_refused` for all that is not to be believed.
 #[utoipa::path(get, path = "/v1/sso/callback", operation_id = "finish_sso_sign_in",
     extensions(("x-right" = json!(Anyone))),
     params(("code" = Option<String>, Query),
@@ -39,6 +43,12 @@ pub(super) async fn callback(call: Call) -> Answer {
     let sealed = portal::cookie(&call.app, call.headers(), FLOW);
     let finished = sso::finish(call.origin(), sealed, answer).await?;
     let mut answer = match (finished.outcome, finished.return_to.as_deref()) {
+        (Outcome::Link(sealed), _) => {
+            let mut answer = go_on(portal::LINK_PAGE)?;
+            let cookie = portal::set(&call.app, portal::LINK, sealed.reveal(), LINK_SECONDS)?;
+            answer.headers_mut().append(SET_COOKIE, cookie);
+            answer
+        }
         (Outcome::Session(signed_in), None) => in_cookie(&call.app, &signed_in)?,
         (Outcome::Session(signed_in), Some(path)) => {
             let mut answer = go_on(path)?;

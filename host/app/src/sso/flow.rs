@@ -15,6 +15,8 @@ pub const FLOW_MS: i64 = 10 * 60 * 1000;
 const FLOW: &str = "sso flow";
 /// For what a ticket is sealed.
 const TICKET: &str = "sso ticket";
+/// For what a link is sealed.
+const LINK: &str = "sso link";
 
 /// What a sign-in is for.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -68,6 +70,37 @@ pub struct Ticket {
     pub page: Option<String>,
     /// ms since 1970.
     pub expires_at: i64,
+}
+
+/// A provider's identity that becomes a member's once the member confirms it.
+#[derive(Deserialize, Serialize)]
+pub struct Link {
+    /// The organization's id.
+    pub organization: String,
+    /// The member's id.
+    pub member: String,
+    /// The provider.
+    pub issuer: String,
+    /// The member's subject there.
+    pub subject: String,
+    /// The member's e-mail.
+    pub email: String,
+    /// Where the browser goes on, a path of this host.
+    pub return_to: Option<String>,
+    /// In ms since 1970.
+    pub expires_at: i64,
+}
+
+impl Link {
+    /// For the cookie.
+    pub fn seal(&self, sealer: &Sealer) -> anyhow::Result<Secret> {
+        seal(sealer, LINK, self)
+    }
+
+    /// From the cookie; none for one that is not this server's or has expired.
+    pub fn open(sealer: &Sealer, cookie: &Secret, now: i64) -> Option<Link> {
+        open::<Link>(sealer, LINK, cookie.reveal()).filter(|link| now < link.expires_at)
+    }
 }
 
 impl Flow {

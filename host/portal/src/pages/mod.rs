@@ -11,6 +11,7 @@ mod connection;
 mod formats;
 mod image;
 mod key_owners;
+mod link;
 mod login;
 mod members;
 mod new_repository;
@@ -44,6 +45,7 @@ type Routes = Vec<(&'static str, MethodRouter<Arc<Portal>>)>;
 pub(crate) fn all() -> Routes {
     let pages = [
         sign_in::routes(),
+        link::routes(),
         repositories::routes(),
         new_repository::routes(),
         repository::routes(),

@@ -31,6 +31,8 @@ pub enum SsoMember {
     Nobody,
     /// The member with that e-mail has another subject at this provider.
     Another,
+    /// The member with that e-mail, who has a password or is known at another provider, and so has to confirm that this identity is theirs.
+    Unbound(MemberRow),
 }
 
 impl Store {
@@ -128,6 +130,9 @@ impl Store {
         let by_email = values![organization.0, identity.email.as_str()];
         let found = find(&mut transaction, "m.organization = $1 AND m.email = $2", by_email).await?;
         let outcome = match (found, new) {
+            (Some(member), _) if must_confirm(&mut transaction, &member, identity).await? => {
+                return Ok(SsoMember::Unbound(member));
+            }
             (Some(member), _) => SsoMember::Known(member),
             (None, None) => return Ok(SsoMember::Nobody),
             // Another request is making the same member; the next sign-in finds it.
@@ -147,6 +152,39 @@ impl Store {
         transaction.commit().await?;
         Ok(outcome)
     }
+
+    /// Binds an identity to a member who confirmed that it is theirs; false where the member has another subject at this provider, or
+    /// the subject is another member's.
+    pub async fn bind_sso(
+        &self,
+        member: &MemberRow,
+        identity: &SsoIdentity,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        if !bind(&mut transaction, member, identity).await? {
+            return Ok(false);
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
+
+/// Whether a member can show who they are without this provider, and is not known there yet: whoever names a provider would else act as
+/// any member whose address it vouches for.
+async fn must_confirm(
+    transaction: &mut Transaction,
+    member: &MemberRow,
+    identity: &SsoIdentity,
+) -> Result<bool, StoreError> {
+    let find = "SELECT issuer FROM sso_identities WHERE member = $1";
+    let rows = transaction.fetch(find, values![member.id.0]).await?;
+    let issuers: Result<Vec<String>, StoreError> =
+        rows.iter().map(|row| row.columns().text("issuer")).collect();
+    let issuers = issuers?;
+    let is_known_otherwise = !issuers.is_empty() || !member.password_hash.is_empty();
+    Ok(is_known_otherwise && !issuers.contains(&identity.issuer))
 }
 
 async fn find(

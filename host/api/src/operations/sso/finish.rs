@@ -1,6 +1,6 @@
 //! The way back from a provider: its answer judged, and what comes of it, a session or a confirmation.
 
-use packhouse_app::sso::{Aim, Flow, Refused, Settings};
+use packhouse_app::sso::{Aim, Flow, Link, Refused, Settings};
 use packhouse_identity::Secret;
 use packhouse_store::{MemberRow, NewMember, OrganizationId, Refusal, SsoIdentity, SsoMember};
 use sha2::{Digest as _, Sha256};
@@ -11,6 +11,9 @@ use crate::error::ApiError;
 use crate::operations::Origin;
 use crate::operations::confirmations::{Confirmed, confirmed};
 use crate::operations::sessions::{self, SignedIn};
+
+/// How long a member has to confirm an identity: 10 minutes in ms.
+const LINK_MS: i64 = 10 * 60 * 1000;
 
 /// What the provider sends back with the browser.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +32,8 @@ pub struct ProviderAnswer<'a> {
 pub enum Outcome {
     /// A session.
     Session(SignedIn),
+    /// The member has to confirm that the identity is theirs: what the browser keeps for that, sealed.
+    Link(Secret),
     /// A confirmation.
     Confirmation {
         /// The confirmation.
@@ -62,7 +67,14 @@ pub async fn finish(
     let organization: OrganizationId =
         flow.organization.parse().map_err(|_| Refused::Answer("the sign-in is of no organization"))?;
     let shown = shown(origin, &Signed { organization, flow: &flow }, answer).await;
-    let member = shown.inspect_err(|error| count(origin, organization, error))?;
+    let shown = shown.inspect_err(|error| count(origin, organization, error))?;
+    let member = match shown {
+        Shown::Member(member) => member,
+        Shown::Unbound(member, identity) => {
+            let link = link_of(origin, &flow, &member, identity).seal(&origin.app.sealer)?;
+            return Ok(Finished { outcome: Outcome::Link(link), return_to: None });
+        }
+    };
     let outcome = match &flow.aim {
         Aim::Session => Outcome::Session(sessions::begin(origin, member).await?),
         Aim::Confirmation { action, page, .. } => {
@@ -70,6 +82,26 @@ pub async fn finish(
         }
     };
     Ok(Finished { outcome, return_to: flow.return_to })
+}
+
+/// Whom a provider's answer shows.
+enum Shown {
+    /// A member.
+    Member(MemberRow),
+    /// A member by the e-mail address alone, who has to confirm it.
+    Unbound(MemberRow, SsoIdentity),
+}
+
+fn link_of(origin: &Origin, flow: &Flow, member: &MemberRow, identity: SsoIdentity) -> Link {
+    Link {
+        organization: member.organization.to_string(),
+        member: member.id.to_string(),
+        issuer: identity.issuer,
+        subject: identity.subject,
+        email: member.email.clone(),
+        return_to: flow.return_to.clone(),
+        expires_at: origin.now + LINK_MS,
+    }
 }
 
 /// The sign-in that this browser began, used up from now on whatever follows.
@@ -89,11 +121,7 @@ async fn spend(origin: &Origin, sealed: Option<Secret>, state: &str) -> Result<F
 }
 
 /// The member whom the provider's answer shows.
-async fn shown(
-    origin: &Origin,
-    signed: &Signed<'_>,
-    answer: ProviderAnswer<'_>,
-) -> Result<MemberRow, ApiError> {
+async fn shown(origin: &Origin, signed: &Signed<'_>, answer: ProviderAnswer<'_>) -> Result<Shown, ApiError> {
     let Signed { organization, flow } = signed;
     let settings = current(origin, *organization).await?;
     if settings.issuer != flow.issuer || answer.issuer.is_some_and(|named| named != flow.issuer) {
@@ -127,7 +155,7 @@ async fn member(
     flow: &Signed<'_>,
     identity: SsoIdentity,
     name: String,
-) -> Result<MemberRow, ApiError> {
+) -> Result<Shown, ApiError> {
     let Signed { organization, flow: Flow { aim, .. } } = flow;
     let organization = *organization;
     let refused = |why| ApiError::from(Refused::Answer(why));
@@ -148,7 +176,13 @@ async fn member(
             Aim::Confirmation { member: wanted, .. } if *wanted != member.id.to_string() => {
                 Err(refused("somebody else signed in"))
             }
-            _ => Ok(member),
+            _ => Ok(Shown::Member(member)),
+        },
+        SsoMember::Unbound(member) => match aim {
+            Aim::Session => Ok(Shown::Unbound(member, identity)),
+            Aim::Confirmation { .. } => {
+                Err(refused("the member has not confirmed this provider yet: sign in by it once"))
+            }
         },
         SsoMember::Nobody => Err(refused("no member has this e-mail address")),
         SsoMember::Another => {

@@ -2,6 +2,7 @@
 //! sign-in.
 
 mod finish;
+mod link;
 mod settings;
 mod start;
 
@@ -12,6 +13,7 @@ use packhouse_wire::catalogue;
 use super::Origin;
 use crate::error::ApiError;
 pub use finish::{Finished, Outcome, ProviderAnswer, finish};
+pub use link::{link, pending};
 pub use settings::{SettingsRequest, remove, set, show};
 pub use start::{Beginning, Begun, start};
 

@@ -1,14 +1,20 @@
 //! An organization's sign-in settings. The client's secret goes in and never comes out. All of it needs manage-owner-account.
 
+use packhouse_app::mail::{self, Letter};
 use packhouse_app::sso::Settings;
 use packhouse_identity::Secret;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_identity::permissions::Permissions;
+use packhouse_store::MemberRow;
 use packhouse_wire::catalogue;
 
 use super::current;
 use crate::error::ApiError;
+use crate::operations::confirmations::{Action, Confirmation};
 use crate::operations::{Actor, members};
+
+/// Members among whom owners are looked for who are told of a change.
+const TOLD_OF: u32 = 10_000;
 
 /// The settings that are wanted.
 #[derive(Debug)]
@@ -35,7 +41,12 @@ pub async fn show(actor: &Actor) -> Result<Settings, ApiError> {
 
 /// Sets how members of the organization sign in. The provider is not asked before somebody signs in. 403 `role_mismatch` where a new
 /// member would hold more than the actor.
-pub async fn set(actor: &Actor, request: SettingsRequest) -> Result<Settings, ApiError> {
+pub async fn set(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    request: SettingsRequest,
+) -> Result<Settings, ApiError> {
+    confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
     if let Some(permissions) = &request.permissions {
         actor.judge(actor.permissions().covers(permissions), &catalogue::ROLE_MISMATCH)?;
@@ -51,18 +62,39 @@ pub async fn set(actor: &Actor, request: SettingsRequest) -> Result<Settings, Ap
     let json = serde_json::to_string(&settings).map_err(anyhow::Error::from)?;
     let event = actor.event("set_sso", settings.issuer.clone());
     actor.app.store.set_sso_settings(actor.organization(), &json, Some(event)).await?;
+    tell_owners(actor, Some(&settings.issuer)).await?;
     Ok(settings)
 }
 
 /// Takes the settings away: members sign in by password alone. Sessions stay. 404 `not_found` where there are none.
-pub async fn remove(actor: &Actor) -> Result<(), ApiError> {
+pub async fn remove(actor: &Actor, confirmation: &Confirmation) -> Result<(), ApiError> {
+    confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
     let event = actor.event("delete_sso", "");
     if actor.app.store.delete_sso_settings(actor.organization(), Some(event)).await? {
-        Ok(())
+        tell_owners(actor, None).await
     } else {
         Err(ApiError::from(&catalogue::NOT_FOUND))
     }
+}
+
+/// Tells who owns the account by mail how members sign in from now on, and who changed it.
+async fn tell_owners(actor: &Actor, issuer: Option<&str>) -> Result<(), ApiError> {
+    let members = actor.app.store.list_members(actor.organization(), None, TOLD_OF).await?;
+    let owns = |row: &&MemberRow| Permissions::read(&row.permissions).holds(ManageOwnerAccount);
+    let (app, by) = (std::sync::Arc::clone(&actor.app), actor.member().email.clone());
+    let letters: Vec<Letter> = members
+        .iter()
+        .filter(owns)
+        .map(|owner| mail::sign_in_changed(&owner.email, &app.api_url(), issuer, &by))
+        .collect();
+    // A mail server that takes its time holds nobody up.
+    tokio::spawn(async move {
+        for letter in letters {
+            app.mail.send(letter).await;
+        }
+    });
+    Ok(())
 }
 
 fn seal(actor: &Actor, secret: &Secret) -> Result<String, ApiError> {

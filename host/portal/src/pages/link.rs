@@ -1,0 +1,83 @@
+//! `/sign-in/link`: a member who has a password, or is known at another provider, confirms that an identity of the organization's provider is
+//! theirs.
+
+use std::sync::Arc;
+
+use http::header::SET_COOKIE;
+use maud::html;
+use packhouse_api::error::ApiError;
+use packhouse_api::operations::sessions::SESSION_MS;
+use packhouse_api::operations::sso;
+use packhouse_api::portal;
+use packhouse_app::sso::Link;
+use packhouse_identity::Secret;
+
+use super::Routes;
+use crate::field::{Filled, Text};
+use crate::frame::Sheet;
+use crate::guest::{self, Guest};
+use crate::seat::see_other;
+use crate::{Answer, fault, parts, policy};
+
+/// What this file answers.
+pub(super) fn routes() -> Routes {
+    vec![(portal::LINK_PAGE, guest::page(show).merge(guest::form(confirm)))]
+}
+
+fn pending(guest: &Guest) -> Option<Link> {
+    sso::pending(&guest.origin, portal::cookie(guest.app(), &guest.headers, portal::LINK))
+}
+
+async fn show(guest: Arc<Guest>) -> Answer {
+    match pending(&guest) {
+        Some(link) => Ok(form(&guest, &link, None)),
+        None => Ok(see_other("/sign-in")),
+    }
+}
+
+fn form(guest: &Guest, link: &Link, wrong: Option<&ApiError>) -> axum::response::Response {
+    let filled = Filled::new(&guest.form, wrong);
+    let password = Text {
+        label: "Password",
+        name: "password",
+        kind: "password",
+        hint: "That of your account here. If you have none, ask who manages members for a code.",
+        autocomplete: "current-password",
+        required: true,
+        ..Text::default()
+    };
+    let fields = html! {
+        (filled.text(password))
+        button.go type="submit" { "Confirm" }
+    };
+    let body = html! {
+        form.card method="post" action=(portal::LINK_PAGE) {
+            p { (parts::said(&link.email)) " signed in at " (parts::said(&link.issuer)) ", which has not been used for this account before. From now on it opens the account, once you have confirmed that it is yours." }
+            (guest.guard())
+            (filled.told(fields))
+        }
+    };
+    let status = wrong.map_or(http::StatusCode::OK, fault::status);
+    guest.page(Sheet { status, ..Sheet::of("Confirm the sign-in") }, &body)
+}
+
+async fn confirm(guest: Arc<Guest>) -> Answer {
+    let Some(link) = pending(&guest) else { return Ok(see_other("/sign-in")) };
+    let password = Secret::new(guest.form.get("password").unwrap_or_default());
+    let signed_in = match sso::link(&guest.origin, &link, password).await {
+        Ok(signed_in) => signed_in,
+        Err(wrong @ ApiError::Refused { .. }) if fault::status(&wrong).is_client_error() => {
+            return Ok(form(&guest, &link, Some(&wrong)));
+        }
+        Err(other) => return Err(other),
+    };
+    let app = guest.app();
+    let mut answer = see_other(policy::return_to(link.return_to.as_deref()));
+    for cookie in [
+        portal::signed_in(app, &signed_in.secret, SESSION_MS / 1000)?,
+        portal::set(app, portal::LINK, "", 0)?,
+    ] {
+        answer.headers_mut().append(SET_COOKIE, cookie);
+    }
+    Ok(answer)
+}
