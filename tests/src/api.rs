@@ -3,6 +3,31 @@
 use crate::http::{Client, Request, Response};
 use crate::server::{OWNER, PASSWORD, Server};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What needs a fresh confirmation that is good for several calls: method, the path's beginning and end, and the action.
+const CONFIRMED: [(&str, &str, &str, &str); 8] = [
+    ("PUT", "/v1/sso", "", "change_sign_in"),
+    ("DELETE", "/v1/sso", "", "change_sign_in"),
+    ("POST", "/v1/trusted-publishers", "", "manage_publishers"),
+    ("POST", "/v1/members", "", "manage_members"),
+    ("POST", "/v1/members/", "/password-reset", "manage_members"),
+    ("POST", "/v1/plugins", "", "manage_plugins"),
+    ("POST", "/v1/plugins/", "/activate", "manage_plugins"),
+    ("POST", "/v1/webhooks", "", "manage_webhooks"),
+];
+
+/// The action that a call needs a confirmation of.
+fn confirmed_action(request: &Request) -> Option<&'static str> {
+    let found = CONFIRMED.iter().find(|(method, begin, end, _)| {
+        let rest = request.target().strip_prefix(begin);
+        let is_there =
+            rest.is_some_and(|rest| if end.is_empty() { rest.is_empty() } else { rest.ends_with(end) });
+        request.method() == *method && is_there
+    });
+    found.map(|(_, _, _, action)| *action)
+}
 
 /// Somebody signed in.
 #[derive(Clone, Debug)]
@@ -10,6 +35,9 @@ pub struct Api {
     client: Client,
     /// The session's secret.
     pub session: String,
+    password: String,
+    /// Confirmations that are good for several calls, by their action.
+    confirmations: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 /// A token with the secret that is shown once.
@@ -36,7 +64,7 @@ impl Api {
         let session = answer.field("session");
         assert!(!session.is_empty(), "no session in {}", answer.text());
         let client = client.with("Authorization", &format!("Bearer {session}"));
-        Self { client, session }
+        Self { client, session, password: password.to_owned(), confirmations: Arc::default() }
     }
 
     /// The client that shows the session.
@@ -47,14 +75,36 @@ impl Api {
     /// A call with a JSON body.
     #[track_caller]
     pub fn post(&self, path: &str, body: &Value) -> Response {
-        self.client.send(post(path, body))
+        self.request(post(path, body))
+    }
+
+    /// A call, with a fresh confirmation where it needs one that is good for several calls.
+    #[track_caller]
+    pub fn request(&self, request: Request) -> Response {
+        match confirmed_action(&request) {
+            Some(action) => self.confirmed(action).send(request),
+            None => self.client.send(request),
+        }
+    }
+
+    /// A client that shows the session and a confirmation of this action, which is good for several calls.
+    #[track_caller]
+    pub fn confirmed(&self, action: &str) -> Client {
+        let mut all = self.confirmations.lock().unwrap_or_else(PoisonError::into_inner);
+        let token = all.entry(action.to_owned()).or_insert_with(|| self.confirm(action)).clone();
+        self.client.clone().with("X-Confirmation-Token", &token)
+    }
+
+    /// Forgets the confirmations that were made: their five minutes are over.
+    pub fn forget_confirmations(&self) {
+        self.confirmations.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// A call of another method with a JSON body.
     #[track_caller]
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Response {
         let request = Request::new(method, path).header("Content-Type", "application/json");
-        self.client.send(request.body(body.to_string()))
+        self.request(request.body(body.to_string()))
     }
 
     /// A PATCH with a JSON body.
@@ -66,14 +116,14 @@ impl Api {
     /// A call without one.
     #[track_caller]
     pub fn call(&self, method: &str, path: &str) -> Response {
-        self.client.send(Request::new(method, path))
+        self.request(Request::new(method, path))
     }
 
     /// A fresh confirmation for one action.
     #[track_caller]
     pub fn confirm(&self, action: &str) -> String {
         let answer =
-            self.post("/v1/confirmations", &json!({"action": action, "password": PASSWORD})).expect(201);
+            self.post("/v1/confirmations", &json!({"action": action, "password": self.password})).expect(201);
         answer.field("confirmation_token")
     }
 

@@ -42,6 +42,11 @@ impl Request {
         &self.method
     }
 
+    /// Path and query.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
     fn says(&self, name: &str) -> bool {
         self.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name))
     }

@@ -79,6 +79,12 @@ impl Person {
         self.post(path, &[&[("csrf", csrf.as_str())], fields].concat())
     }
 
+    /// The same with the confirmation that the page behind the form asks for: the owner's password.
+    #[track_caller]
+    pub fn confirm_form(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
+        self.send_form(path, &[fields, &[("confirm", "yes"), ("password", PASSWORD)]].concat())
+    }
+
     /// Takes a cookie away, as a browser does at its end.
     pub fn forget(&mut self, cookie: &str) {
         self.cookies.remove(cookie);

@@ -244,7 +244,7 @@ fn a_policy_in_rust_comes_of_the_program_alone() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let install = Request::new("POST", "/v1/policy-components").header("Content-Type", "application/wasm");
-    let installed = api.client().send(install.body(fs::read(&component).unwrap())).expect(201);
+    let installed = api.request(install.body(fs::read(&component).unwrap())).expect(201);
     assert_eq!(installed.field("name"), "small-files");
     let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     let policy = json!({

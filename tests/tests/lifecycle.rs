@@ -44,7 +44,7 @@ fn edition(words: &str) -> Vec<u8> {
 
 fn send(api: &Api, bytes: Vec<u8>) -> Response {
     let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
-    api.client().send(request.body(bytes))
+    api.request(request.body(bytes))
 }
 
 /// Installs a component: its digest.
@@ -188,11 +188,11 @@ fn what_cannot_run_here_is_refused_in_words() {
     refused(renamed, "packhouse:format/secrets");
     let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
     let large = request.header("Content-Length", &(200 << 20).to_string()).header("Expect", "100-continue");
-    is(&api.client().send(large), 413, "request_body_too_large", "67108864 bytes");
+    is(&api.request(large), 413, "request_body_too_large", "67108864 bytes");
     let request = |media_type: &str| Request::new("POST", "/v1/plugins").header("Content-Type", media_type);
-    let text = api.client().send(request("text/plain").body("{}"));
+    let text = api.request(request("text/plain").body("{}"));
     is(&text, 415, "unsupported_media_type", "application/wasm");
-    is(&api.client().send(request("application/json").body("{}")), 400, "invalid_request", "source");
+    is(&api.request(request("application/json").body("{}")), 400, "invalid_request", "source");
 
     // One of another format, one that nobody has, and what lies beside the program.
     let raw = install(&api, guest("raw"));
@@ -324,7 +324,7 @@ fn a_person_does_it_in_the_portal() {
     let post = |person: &mut Person, fields: &[(String, String)]| {
         let fields: Vec<(&str, &str)> =
             fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        person.send_form("/formats", &fields)
+        person.confirm_form("/formats", &fields)
     };
     post(&mut person, &activate(&first, "", "")).expect(303);
     let more = install(&api, guest("raw-more"));

@@ -451,8 +451,10 @@ fn an_invitation_and_a_new_password_are_pages_for_who_has_the_code() {
         .as_str()
         .unwrap()
         .to_owned();
-    let code =
-        owner.send_form(&format!("/members?member={id}"), &[("do", "reset"), ("id", &id)]).expect(201).text();
+    let code = owner
+        .confirm_form(&format!("/members?member={id}"), &[("do", "reset"), ("id", &id)])
+        .expect(201)
+        .text();
     let address = inside(&code, "data-secret").unwrap();
     let path = address.strip_prefix(&format!("http://{}", world.server.api())).unwrap();
     new.send_form(path, &[("password", "another long password")]).expect(200);

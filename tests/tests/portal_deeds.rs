@@ -124,6 +124,8 @@ fn a_provider_signs_in_and_confirms() {
         browser.fill("Client ID", "packhouse");
         browser.fill("Client secret", SECRET);
         browser.press_under("Sign-in by a provider", "Save");
+        browser.comes_to("Confirm the change of the sign-in - Packhouse");
+        confirm(browser);
         says(browser, "Saved.");
         assert_eq!(api.call("GET", "/v1/sso").expect(200).field("issuer"), provider.issuer);
         browser.press("Sign out");
@@ -133,7 +135,9 @@ fn a_provider_signs_in_and_confirms() {
         browser.open(&at(&server, "/tokens?repository=releases"));
         browser.comes_to("Sign in - Packhouse");
         browser.follow("Sign in with your organization");
-        through_the_provider(browser, &provider, "owner", "Repository Tokens - Packhouse");
+        through_the_provider(browser, &provider, "owner", "Confirm the sign-in - Packhouse");
+        confirm(browser);
+        browser.comes_to("Repository Tokens - Packhouse");
         assert!(browser.has(&format!("//*[.='{OWNER}']")));
         browser.fill("Name", "by the provider");
         browser.press("Create token");
@@ -223,6 +227,8 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         browser.fill("Password", PASSWORD);
         browser.tick("Read");
         browser.press("Create member");
+        browser.comes_to("Confirm the new member - Packhouse");
+        confirm(browser);
         says(browser, "Created.");
         let member = || items(&api, "/v1/members").into_iter().find(|one| one["email"] == "new@example.com");
         assert_eq!(member().unwrap()["permissions"]["repositories"][0]["actions"], json!(["read"]));
@@ -252,6 +258,8 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         browser.press("Change new@example.com");
         browser.comes_to("new@example.com - Packhouse");
         browser.press("Make a code for a new password");
+        browser.comes_to("Confirm the code - Packhouse");
+        confirm(browser);
         browser.comes_to("A code for a new password - Packhouse");
         let address = browser.text("[data-secret]");
         browser.press("Sign out");

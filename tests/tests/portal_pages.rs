@@ -92,7 +92,7 @@ fn world() -> World {
     let component = std::fs::read(checkout().join("target/release/guests/raw.wasm")).unwrap();
     let component =
         Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm").body(component);
-    api.client().send(component).expect(201);
+    api.request(component).expect(201);
     let pages = [
         "/repositories".to_owned(),
         "/repositories/new".to_owned(),

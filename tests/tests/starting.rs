@@ -335,7 +335,7 @@ fn an_activated_component_is_waited_for_and_no_other_serves_meanwhile() {
     // Another of the same: it has a section more, of which nothing depends.
     let chosen = [maven.as_slice(), &[0, 2, 1, b'x']].concat();
     let install = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
-    let digest = api.client().send(install.body(chosen)).expect(201).field("digest");
+    let digest = api.request(install.body(chosen)).expect(201).field("digest");
     let body = json!({"digest": digest, "expected_active": active, "accept_changes": false});
     api.post("/v1/plugins/maven/activate", &body).expect(200);
     drop(server);

@@ -19,6 +19,7 @@ use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::fields::{Field, given};
+use crate::operations::confirmations::Action;
 use crate::operations::proxy_cache::{self, Kept, KeptRequest};
 use crate::paging;
 
@@ -126,7 +127,7 @@ pub(crate) struct UpstreamCredentials {
 
 /// Sets the credentials that a proxy may show its upstream. They are sealed, and nothing gives them out again.
 #[utoipa::path(put, path = "/v1/repositories/{id}/upstream-credentials", operation_id = "set_upstream_credentials",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-confirmation" = json!(Action::SetUpstreamCredentials))),
     params(("id" = String, Path)),
     request_body = UpstreamCredentials,
     responses((status = 204)))]

@@ -117,9 +117,13 @@ pub(crate) async fn serve(
         shown.count(&app, error);
     }
     let mut answer = match outcome {
-        // A handler that forgot to ask for the right that it names gives nothing away.
+        // A handler that forgot to ask for the right or the confirmation that it names gives nothing away.
         Ok(answer) if answer.status().is_success() && !judged.covers(endpoint.right) => {
             ApiError::Internal(anyhow::anyhow!("{} answered without judging its right", endpoint.path))
+                .into_answer(&request_id)
+        }
+        Ok(answer) if answer.status().is_success() && !judged.is_confirmed(endpoint.confirmation) => {
+            ApiError::Internal(anyhow::anyhow!("{} answered without judging its confirmation", endpoint.path))
                 .into_answer(&request_id)
         }
         Ok(answer) => answer,

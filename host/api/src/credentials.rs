@@ -57,8 +57,9 @@ pub(crate) struct ReplacedView {
 pub(crate) struct WithSecret<T> {
     #[serde(flatten)]
     view: T,
-    /// Shown this once.
-    secret: String,
+    /// Shown this once; absent where another member's token was revoked in place of a rotation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
     /// What it takes the place of, after a rotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced: Option<ReplacedView>,
@@ -68,6 +69,7 @@ impl<T> WithSecret<T> {
     /// The view of what was made.
     pub(crate) fn new<R>(made: NewCredential<R>, view: impl FnOnce(R) -> T) -> WithSecret<T> {
         let replaced = made.replaced.map(|Replaced { id, ends_at }| ReplacedView { id, ends_at });
-        WithSecret { view: view(made.row), secret: made.secret.reveal().to_owned(), replaced }
+        let secret = made.secret.map(|secret| secret.reveal().to_owned());
+        WithSecret { view: view(made.row), secret, replaced }
     }
 }

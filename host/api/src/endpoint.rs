@@ -8,9 +8,12 @@ use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::{PathItem, RefOr, Required};
 
 pub(crate) use crate::operations::Right;
+use crate::operations::confirmations::Action;
 
 /// The extension of an operation that names its right.
 const RIGHT: &str = "x-right";
+/// The extension of an operation that names the action which needs a fresh confirmation.
+const CONFIRMATION: &str = "x-confirmation";
 
 /// One endpoint.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub(crate) struct Endpoint {
     pub(crate) path: String,
     /// The right that it needs.
     pub(crate) right: Right,
+    /// The action that the caller has confirmed a moment ago, where one is needed.
+    pub(crate) confirmation: Option<Action>,
     /// Whether a body is wanted, and so its declaration as JSON.
     pub(crate) wants_body: bool,
     /// Whether the body is a component, as `application/wasm`.
@@ -76,7 +81,11 @@ impl Endpoint {
         let (method, operation) = only(item).with_context(|| format!("{path} is not of one method"))?;
         let right = operation.extensions.as_ref().and_then(|extensions| extensions.get(RIGHT));
         let right = right.with_context(|| format!("{method} {path} names no right"))?;
+        let confirmation = operation.extensions.as_ref().and_then(|extensions| extensions.get(CONFIRMATION));
+        let confirmation = confirmation.cloned().map(serde_json::from_value).transpose();
         let endpoint = Endpoint {
+            confirmation: confirmation
+                .with_context(|| format!("{method} {path} has an unknown confirmation"))?,
             right: serde_json::from_value(right.clone())
                 .with_context(|| format!("{method} {path} has an unknown right"))?,
             wants_body: wants_body(operation),

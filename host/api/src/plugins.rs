@@ -14,6 +14,7 @@ use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
+use crate::operations::confirmations::Action;
 use crate::operations::plugins::{self, ActivationRequest, Installed, Offered};
 
 /// The endpoints of this module.
@@ -139,27 +140,32 @@ pub(crate) struct ComponentSource {
     /// A signature of the component's bytes, ECDSA on P-256 over SHA-256: DER, in base64. Without it one beside the artifact counts.
     #[serde(default)]
     signature: Option<String>,
+    /// Of the action `manage_plugins`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    confirmation_token: Option<Value>,
 }
 
 /// Installs a component as a candidate: it is kept, on every server, and runs nowhere until it is activated. One that is there is
 /// answered again. The component is the body, or an artifact in a registry that the body names.
 #[utoipa::path(post, path = "/v1/plugins", operation_id = "install_plugin",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
-    params(("X-Plugin-Signature" = Option<String>, Header, description = "Beside `application/wasm`: a signature of the bytes, ECDSA on P-256 over SHA-256: DER, in base64")),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-confirmation" = json!(Action::ManagePlugins))),
+    params(("X-Confirmation-Token" = Option<String>, Header, description = "Of the action `manage_plugins`; in place of the body's"),
+        ("X-Plugin-Signature" = Option<String>, Header, description = "Beside `application/wasm`: a signature of the bytes, ECDSA on P-256 over SHA-256: DER, in base64")),
     request_body(content((ComponentBytes = "application/wasm"), (ComponentSource = "application/json"))),
     responses((status = 201, body = InstalledView),
         (status = 415, description = "`unsupported_media_type`: the body is declared neither as `application/wasm` nor as JSON", body = ErrorBody),
         (status = 422, description = "`plugin_refused`: it cannot be fetched, is not signed by a trusted key, or cannot be run here, and why", body = ErrorBody)))]
 async fn install(mut call: Call) -> Answer {
-    let offered = match call.component() {
-        Some(bytes) => Offered::Component { bytes, signature: call.signature()? },
+    let (offered, token) = match call.component() {
+        Some(bytes) => (Offered::Component { bytes, signature: call.signature()? }, None),
         None => {
-            let ComponentSource { source, signature } = call.body()?;
-            Offered::Artifact { source, signature }
+            let ComponentSource { source, signature, confirmation_token } = call.body()?;
+            (Offered::Artifact { source, signature }, confirmation_token)
         }
     };
+    let confirmation = call.confirmation(token.as_ref());
     call.only(&[])?;
-    let Installed { plugin, changes } = plugins::install(call.actor()?, offered).await?;
+    let Installed { plugin, changes } = plugins::install(call.actor()?, &confirmation, offered).await?;
     let view = InstalledView { plugin: plugin.into(), changes: changes.into() };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
@@ -176,21 +182,25 @@ pub(crate) struct Activate {
     /// Whether it may ask more than what runs until now.
     #[serde(default)]
     accept_changes: bool,
+    /// Of the action `manage_plugins`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    confirmation_token: Option<Value>,
 }
 
 /// Lets a format run a component from now on, on every server. Calls in flight end on the one before.
 #[utoipa::path(post, path = "/v1/plugins/{format}/activate", operation_id = "activate_plugin",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-confirmation" = json!(Action::ManagePlugins))),
     params(("format" = String, Path)),
     request_body = Activate,
     responses((status = 200, body = PluginView),
         (status = 409, description = "`conflict`: the format runs another than `expected_active`; `capabilities_changed`: it asks more", body = ErrorBody),
         (status = 422, description = "`plugin_refused`: it cannot be run here, or is of another format", body = ErrorBody)))]
 async fn activate(mut call: Call) -> Answer {
-    let Activate { digest, expected_active: expected, accept_changes } = call.body()?;
+    let Activate { digest, expected_active: expected, accept_changes, confirmation_token } = call.body()?;
     call.only(&[])?;
     let request = ActivationRequest { digest, expected, accept_changes };
-    let plugin = plugins::activate(call.actor()?, call.path("format"), &request).await?;
+    let confirmation = call.confirmation(confirmation_token.as_ref());
+    let plugin = plugins::activate(call.actor()?, &confirmation, call.path("format"), &request).await?;
     Ok(Json(PluginView::from(plugin)).into_response())
 }
 

@@ -21,6 +21,7 @@ use crate::endpoint::Right::{Anyone, Holds};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::fields::{Field, given};
+use crate::operations::confirmations::Action;
 use crate::operations::publishers::{self, ExchangeRequest, PublisherRequest};
 use crate::paging::{self, Page};
 use crate::tokens::scope;
@@ -66,6 +67,9 @@ pub(crate) struct CreatePublisher {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     scope: Field,
+    /// Of the action `manage_publishers`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    confirmation_token: Option<Value>,
 }
 
 impl CreatePublisher {
@@ -153,13 +157,14 @@ impl From<PublisherRow> for PublisherView {
 
 /// Lets a workflow publish in a repository. Needs manage-repositories, and in the repository the rights that its tokens have.
 #[utoipa::path(post, path = "/v1/trusted-publishers", operation_id = "create_trusted_publisher",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-confirmation" = json!(Action::ManagePublishers))),
     request_body = CreatePublisher,
     responses((status = 201, body = PublisherView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> Answer {
     let body: CreatePublisher = call.body()?;
     call.only(&[])?;
-    let made = publishers::create(call.actor()?, body.request()?).await?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    let made = publishers::create(call.actor()?, &confirmation, body.request()?).await?;
     Ok((StatusCode::CREATED, Json(PublisherView::from(made))).into_response())
 }
 

@@ -14,6 +14,7 @@ use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
+use crate::operations::confirmations::Action;
 use crate::operations::webhooks::{self, MadeWebhook};
 use crate::paging::{self, Page};
 
@@ -141,13 +142,15 @@ impl From<Delivery> for DeliveryView {
 
 /// Makes a webhook.
 #[utoipa::path(post, path = "/v1/webhooks", operation_id = "create_webhook",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ManageWebhooks))),
     request_body = CreateWebhook,
     responses((status = 201, body = MadeWebhookView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> Answer {
     let body: CreateWebhook = call.body()?;
     call.only(&[])?;
-    let MadeWebhook { row, secret } = webhooks::create(call.actor()?, body.request()?).await?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    let made = webhooks::create(call.actor()?, &confirmation, body.request()?).await?;
+    let MadeWebhook { row, secret } = made;
     let view = MadeWebhookView { webhook: row.into(), secret: secret.reveal().to_owned() };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }

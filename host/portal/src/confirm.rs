@@ -74,6 +74,38 @@ pub(crate) async fn take(seat: &Seat, action: Action) -> Result<Confirmation, Ap
     }
 }
 
+/// What came of a form that wants a confirmation.
+pub(crate) enum Outcome<T> {
+    /// It was confirmed and done.
+    Done(T),
+    /// It is to be confirmed first: the next page.
+    Asked(Response),
+}
+
+/// Acts once the form is confirmed; until then, answers the page that asks for it.
+pub(crate) async fn then<T>(
+    seat: &Seat,
+    deed: Deed<'_>,
+    act: impl AsyncFnOnce(&Confirmation) -> Result<T, ApiError>,
+) -> Result<Outcome<T>, ApiError> {
+    let confirmation = match given(seat, Deed { what: deed.what.clone(), ..deed }).await? {
+        Given::Asked(page) => return Ok(Outcome::Asked(page)),
+        Given::Confirmation(confirmation) => confirmation,
+    };
+    match act(&confirmation).await {
+        Ok(done) => Ok(Outcome::Done(done)),
+        Err(error) => match again(seat, deed, &error).await? {
+            Some(page) => Ok(Outcome::Asked(page)),
+            None => Err(error),
+        },
+    }
+}
+
+/// Whether the browser comes back from the provider to a form that was filled in.
+pub(crate) fn is_back(seat: &Seat) -> bool {
+    seat.query.has("confirmed") && !seat.form.0.is_empty()
+}
+
 /// The page that asks again, for a confirmation that was no good when it was spent: `None` for any other refusal.
 pub(crate) async fn again(
     seat: &Seat,

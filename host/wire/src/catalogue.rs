@@ -95,7 +95,7 @@ catalogue! {
     OVERLAP_EXCEEDS_EXPIRY = "overlap_exceeds_expiry" 400 Error Api "The overlap is longer than the time left before the token expires.";
     TOKEN_NOT_FOUND = "token_not_found" 400 Error Api "The token was gone when it was to be replaced.";
     STEP_UP_REQUIRED = "step_up_required" 401 Error Api "Confirm your identity for this action first: POST /v1/confirmations.";
-    STEP_UP_FORBIDDEN = "step_up_required" 403 Error Api "Confirm your identity for this action first: POST /v1/confirmations.";
+    STEP_UP_FORBIDDEN = "step_up_required" 403 Error Api "Confirm your identity for the action {} first: POST /v1/confirmations, then send its `confirmation_token`.";
     REPO_ACCESS_DENIED = "repo_access_denied" 403 Error Api "A repository that was named is not accessible to you.";
     SERVICE_KEY_FORBIDDEN = "service_key_forbidden" 403 Error Api "A key of the organization needs the permission manage-owner-account.";
     ROLE_MISMATCH = "role_mismatch" 403 Error Api "This needs a permission that you do not hold.";

@@ -68,7 +68,7 @@ fn upload(api: &Api, bytes: Vec<u8>, signature: Option<&str>) -> Response {
         Some(signature) => request.header("X-Plugin-Signature", signature),
         None => request,
     };
-    api.client().send(request.body(bytes))
+    api.request(request.body(bytes))
 }
 
 #[track_caller]

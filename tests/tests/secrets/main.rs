@@ -127,7 +127,8 @@ fn accounts(server: &Server, planted: &mut Planted) {
     let accept = format!("/v1/invitations/{code}/accept");
     let member = post(&client, &accept, &json!({"password": theirs})).expect(201).field("id");
     planted.error(post(&client, &accept, &json!({"password": theirs})));
-    let reset = post(&owner, &format!("/v1/members/{member}/password-reset"), &json!({})).expect(201);
+    let confirmed = json!({"confirmation_token": confirm(planted, "manage_members")});
+    let reset = post(&owner, &format!("/v1/members/{member}/password-reset"), &confirmed).expect(201);
     let code = planted.plant("a password reset", reset.field("reset_code"));
     let changed = planted.plant("a changed password", "planted-changed-password");
     let complete = format!("/v1/password-resets/{code}");
@@ -156,7 +157,7 @@ fn provider(server: &Server, planted: &mut Planted) {
     planted.plant("the client's secret", SECRET);
     let put = |body: &Value| {
         let request = Request::new("PUT", "/v1/sso").header("Content-Type", "application/json");
-        api.client().send(request.body(body.to_string()))
+        api.request(request.body(body.to_string()))
     };
     let settings = json!({"issuer": provider.issuer, "client_id": CLIENT, "client_secret": SECRET,
         "email_domains": ["example.com"], "permissions": {}});

@@ -51,7 +51,7 @@ fn with(plugins: &TempDir) -> ServerBuilder {
 
 fn install(api: &Api, variant: u8) -> String {
     let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
-    api.client().send(request.body(component(variant))).expect(201).field("digest")
+    api.request(request.body(component(variant))).expect(201).field("digest")
 }
 
 fn try_out(api: &Api, body: &Value) -> Response {
@@ -414,7 +414,7 @@ fn what_is_no_trial_is_refused_in_words() {
     let raw = |name: &str| {
         let file = checkout().join(format!("target/release/guests/{name}.wasm"));
         let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
-        api.client().send(request.body(std::fs::read(file).unwrap())).expect(201).field("digest")
+        api.request(request.body(std::fs::read(file).unwrap())).expect(201).field("digest")
     };
     let (first, more) = (raw("raw"), raw("raw-more"));
     refused(body(json!({"digest": first})), 422, "plugin_refused");

@@ -21,7 +21,7 @@ fn a_webhook_is_made_tested_paused_and_deleted_in_the_portal() {
     assert_eq!(wrong.status, 400);
     assert!(wrong.text().contains("role=\"alert\""), "{}", wrong.text());
     let fields = [("sent", "yes"), ("url", url.as_str()), ("events", "package.published"), ("every", "yes")];
-    let page = person.send_form(PATH, &fields).expect(200).text();
+    let page = person.confirm_form(PATH, &fields).expect(200).text();
     let secret = inside(&page, "data-secret").unwrap();
     assert!(secret.starts_with("whsec_"), "{secret}");
     let made = api.call("GET", WEBHOOKS).expect(200).json()["items"][0].clone();

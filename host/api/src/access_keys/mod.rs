@@ -41,7 +41,7 @@ macro_rules! endpoints_of {
         #[utoipa::path(post, path = concat!($path, "/{id}/access-keys"),
             operation_id = concat!("create_", $noun, "_access_key"),
             summary = concat!("Makes an access key for ", $words, ". The caller must be able to read all that it reaches."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path)),
             request_body = CreateAccessKey,
             responses((status = 201, body = WithSecret<AccessKeyView>)))]
@@ -63,7 +63,7 @@ macro_rules! endpoints_of {
         #[utoipa::path(patch, path = concat!($path, "/{id}/access-keys/{key}"),
             operation_id = concat!("change_", $noun, "_access_key"),
             summary = concat!("Changes when an access key of ", $words, " expires."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = ChangeAccessKey,
             responses((status = 200, body = AccessKeyView), (status = 409, body = ErrorBody)))]
@@ -75,7 +75,7 @@ macro_rules! endpoints_of {
             operation_id = concat!("revoke_", $noun, "_access_key"),
             summary = concat!("Revokes an access key of ", $words,
                 ": it is refused from the next request on. Revoking it again changes nothing."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = Option<RevokeAccessKey>,
             responses((status = 204)))]
@@ -86,7 +86,7 @@ macro_rules! endpoints_of {
         #[utoipa::path(post, path = concat!($path, "/{id}/access-keys/{key}/rotation"),
             operation_id = concat!("rotate_", $noun, "_access_key"),
             summary = concat!("Rotates an access key of ", $words, ". The caller must be able to read all that it reaches."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = Rotate,
             responses((status = 201, body = WithSecret<AccessKeyView>), (status = 409, body = ErrorBody)))]

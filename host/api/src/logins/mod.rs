@@ -12,6 +12,7 @@ use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error_response::ErrorBody;
 use crate::fields::{self, Field, given};
+use crate::operations::confirmations::Action;
 use crate::operations::logins;
 
 /// How long a token lives where nothing else is said: 90 days in ms.
@@ -81,7 +82,7 @@ fn scope_names(scope: Scope) -> Vec<String> {
 
 /// Finishes a sign-in: makes a token for its repository, which the client that began it fetches.
 #[utoipa::path(post, path = "/v1/npm-logins/{id}/finish", operation_id = "finish_npm_login",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::FinishNpmLogin))),
     params(("id" = String, Path)),
     request_body = Finish,
     responses((status = 200, body = FinishedView), (status = 409, body = ErrorBody)))]

@@ -3,6 +3,7 @@
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, Secret};
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
@@ -20,6 +21,9 @@ pub(crate) struct CreateMember {
     password: String,
     /// No more than the caller's own.
     permissions: Permissions,
+    /// Of the action `manage_members`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    pub(crate) confirmation_token: Option<Value>,
 }
 
 impl CreateMember {
@@ -98,10 +102,14 @@ impl ChangeMe {
     }
 }
 
-/// Nothing: an empty object will do.
-#[derive(Deserialize)]
+/// A code for a new password: an empty object will do, with the confirmation in a header.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Empty {}
+pub(crate) struct Reset {
+    /// Of the action `manage_members`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    pub(crate) confirmation_token: Option<Value>,
+}
 
 /// The new password.
 #[derive(Deserialize, ToSchema)]

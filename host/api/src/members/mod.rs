@@ -13,9 +13,10 @@ use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::{Anyone, OfObject, SignedIn};
 use crate::error_response::ErrorBody;
+use crate::operations::confirmations::Action;
 use crate::operations::members;
 use crate::paging::{self, Page};
-use bodies::{Accept, ChangeMe, Complete, CreateMember, Empty, Invite, SetPermissions};
+use bodies::{Accept, ChangeMe, Complete, CreateMember, Invite, Reset, SetPermissions};
 pub(crate) use view::MemberView;
 use view::{InvitationView, Me, ResetView};
 
@@ -63,13 +64,14 @@ async fn change_me(mut call: Call) -> Answer {
 
 /// Makes a member.
 #[utoipa::path(post, path = "/v1/members", operation_id = "create_member",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::ManageMembers))),
     request_body = CreateMember,
     responses((status = 201, body = MemberView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> Answer {
     let body: CreateMember = call.body()?;
     call.only(&[])?;
-    let row = members::create(call.actor()?, body.request()?).await?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    let row = members::create(call.actor()?, &confirmation, body.request()?).await?;
     Ok((StatusCode::CREATED, Json(MemberView::from(&row))).into_response())
 }
 
@@ -127,13 +129,14 @@ async fn set_permissions(mut call: Call) -> Answer {
 /// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
 /// holds, cannot reset another's.
 #[utoipa::path(post, path = "/v1/members/{id}/password-reset", operation_id = "create_password_reset",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::ManageMembers))),
     params(("id" = String, Path)),
     responses((status = 201, body = ResetView)))]
 async fn reset(mut call: Call) -> Answer {
-    let Empty {} = call.body()?;
+    let Reset { confirmation_token } = call.body()?;
     call.only(&[])?;
-    let code = members::reset(call.actor()?, call.path("id")).await?;
+    let confirmation = call.confirmation(confirmation_token.as_ref());
+    let code = members::reset(call.actor()?, &confirmation, call.path("id")).await?;
     Ok((StatusCode::CREATED, Json(ResetView::from(code))).into_response())
 }
 

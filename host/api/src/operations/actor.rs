@@ -10,6 +10,7 @@ use packhouse_identity::permissions::{Permission, Permissions};
 use packhouse_store::{AuditEvent, MemberRow, OrganizationId};
 use packhouse_wire::catalogue::{self, Code};
 
+use super::confirmations::Action;
 use super::right::{Judged, Right};
 use crate::error::ApiError;
 
@@ -150,6 +151,11 @@ impl Actor {
     /// of is shown.
     pub fn judged_own(&self) {
         self.judged.note(Right::OfObject);
+    }
+
+    /// Records that this action was confirmed.
+    pub(super) fn note_confirmed(&self, action: Action) {
+        self.judged.note_confirmed(action);
     }
 
     /// An event of this member's, to be written with the change that it tells of.

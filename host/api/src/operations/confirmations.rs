@@ -1,9 +1,10 @@
-//! Confirmations: who sits there has shown a moment ago who they are. One is for one member, one action and one use.
+//! Confirmations: who sits there has shown a moment ago who they are. One is for one member and one action: for one use where the
+//! specification says so, and else for any number of uses while it lives.
 
 use packhouse_identity::{self as identity, Minted, Secret};
 use packhouse_store::{ConfirmationRow, MemberRow};
 use packhouse_wire::catalogue::{self, Code};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Actor, Origin, passwords};
@@ -13,7 +14,7 @@ use crate::error::ApiError;
 const CONFIRMATION_MS: i64 = 5 * 60 * 1000;
 
 /// What can be confirmed.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// POST /v1/tokens.
@@ -26,6 +27,16 @@ pub enum Action {
     ManageAccessKeys,
     /// A proxy's upstream credentials.
     SetUpstreamCredentials,
+    /// Changes of how members sign in.
+    ChangeSignIn,
+    /// POST /v1/trusted-publishers.
+    ManagePublishers,
+    /// Members with a password, and codes for a new one.
+    ManageMembers,
+    /// Installing and activating plugins.
+    ManagePlugins,
+    /// POST /v1/webhooks.
+    ManageWebhooks,
 }
 
 impl Action {
@@ -37,6 +48,11 @@ impl Action {
             Action::FinishNpmLogin => "finish_npm_login",
             Action::ManageAccessKeys => "manage_access_keys",
             Action::SetUpstreamCredentials => "set_upstream_credentials",
+            Action::ChangeSignIn => "change_sign_in",
+            Action::ManagePublishers => "manage_publishers",
+            Action::ManageMembers => "manage_members",
+            Action::ManagePlugins => "manage_plugins",
+            Action::ManageWebhooks => "manage_webhooks",
         }
     }
 
@@ -45,8 +61,26 @@ impl Action {
         match self {
             Action::CreateToken | Action::RotateToken => &catalogue::MISSING_CONFIRMATION_TOKEN,
             Action::FinishNpmLogin => &catalogue::STEP_UP_REQUIRED,
-            Action::ManageAccessKeys | Action::SetUpstreamCredentials => &catalogue::STEP_UP_FORBIDDEN,
+            Action::ManageAccessKeys
+            | Action::SetUpstreamCredentials
+            | Action::ChangeSignIn
+            | Action::ManagePublishers
+            | Action::ManageMembers
+            | Action::ManagePlugins
+            | Action::ManageWebhooks => &catalogue::STEP_UP_FORBIDDEN,
         }
+    }
+
+    /// Whether a confirmation is good for any number of calls while it lives. Those of the specification's actions are good for one.
+    fn is_reusable(self) -> bool {
+        matches!(
+            self,
+            Action::ChangeSignIn
+                | Action::ManagePublishers
+                | Action::ManageMembers
+                | Action::ManagePlugins
+                | Action::ManageWebhooks
+        )
     }
 
     /// The refusal where there is one, and it is not good: 401, or 403 on the actions that answer so where there is none
@@ -71,28 +105,34 @@ pub enum Confirmation {
 }
 
 impl Confirmation {
-    /// Spends the confirmation, whatever follows. Refuses with the action's code where there is none, and where it is no confirmation
-    /// of this member for this action, or expired, or spent.
-    pub async fn spend(&self, actor: &Actor, action: Action) -> Result<(), ApiError> {
+    /// Judges the confirmation, and spends it where it is good for one call, whatever follows. Refuses with the action's code where there
+    /// is none, and where it is no confirmation of this member for this action, or expired, or spent.
+    pub async fn judge(&self, actor: &Actor, action: Action) -> Result<(), ApiError> {
+        let refusal = |code: &'static Code| ApiError::with(code, action.name());
         let token = match self {
-            Confirmation::Absent => return Err(ApiError::from(action.missing())),
-            Confirmation::Malformed => return Err(ApiError::from(action.wrong())),
+            Confirmation::Absent => return Err(refusal(action.missing())),
+            Confirmation::Malformed => return Err(refusal(action.wrong())),
             Confirmation::Token(token) => token,
         };
-        let spent = match identity::fingerprint(token.reveal()) {
-            Some(sha256) => {
-                let (member, action) = (actor.member().id, action.name());
-                actor.app.store.spend_confirmation(&sha256, member, action, actor.now).await?
+        let (member, store) = (actor.member().id, &actor.app.store);
+        let is_good = match identity::fingerprint(token.reveal()) {
+            Some(sha256) if action.is_reusable() => {
+                store.has_confirmation(&sha256, member, action.name(), actor.now).await?
             }
+            Some(sha256) => store.spend_confirmation(&sha256, member, action.name(), actor.now).await?,
             None => false,
         };
-        if spent { Ok(()) } else { Err(ApiError::from(action.wrong())) }
+        if !is_good {
+            return Err(refusal(action.wrong()));
+        }
+        actor.note_confirmed(action);
+        Ok(())
     }
 }
 
 /// A confirmation that was just made.
 pub struct Confirmed {
-    /// Its secret, good for one use.
+    /// Its secret.
     pub token: Secret,
     /// When it ends, in ms since 1970.
     pub expires_at: i64,

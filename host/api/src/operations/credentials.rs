@@ -10,8 +10,8 @@ use crate::error::ApiError;
 pub struct NewCredential<R> {
     /// Its row.
     pub row: R,
-    /// Its secret, told this once.
-    pub secret: Secret,
+    /// Its secret, told this once; none where the actor is not the one who may use it.
+    pub secret: Option<Secret>,
     /// What it takes the place of, after a rotation.
     pub replaced: Option<Replaced>,
 }

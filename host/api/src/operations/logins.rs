@@ -73,7 +73,7 @@ pub async fn finish(
     page: &str,
     expires_at: Option<i64>,
 ) -> Result<TokenRow, ApiError> {
-    confirmation.spend(actor, Action::FinishNpmLogin).await?;
+    confirmation.judge(actor, Action::FinishNpmLogin).await?;
     let offer = offer(actor, page).await?;
     let finished = || ApiError::from(&catalogue::ALREADY_FINISHED);
     if offer.is_finished() {

@@ -7,6 +7,7 @@ use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_store::RepositoryId;
 use packhouse_wire::catalogue;
 
+use super::confirmations::{Action, Confirmation};
 use super::{Actor, loaded};
 use crate::error::ApiError;
 
@@ -57,7 +58,12 @@ pub async fn list(actor: &Actor) -> Result<Vec<ListedPlugin>, ApiError> {
 
 /// Keeps a component as a candidate. 422 `plugin_refused` for one that cannot be fetched, that no trusted key signed, or that cannot
 /// be run here.
-pub async fn install(actor: &Actor, offered: Offered) -> Result<Installed, ApiError> {
+pub async fn install(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    offered: Offered,
+) -> Result<Installed, ApiError> {
+    confirmation.judge(actor, Action::ManagePlugins).await?;
     actor.needs(ManageServer)?;
     loaded::all(&actor.app)?;
     let (bytes, origin) = match offered {
@@ -79,9 +85,11 @@ pub async fn install(actor: &Actor, offered: Offered) -> Result<Installed, ApiEr
 /// format or cannot be run here.
 pub async fn activate(
     actor: &Actor,
+    confirmation: &Confirmation,
     format: &str,
     request: &ActivationRequest,
 ) -> Result<ListedPlugin, ApiError> {
+    confirmation.judge(actor, Action::ManagePlugins).await?;
     actor.needs(ManageServer)?;
     loaded::all(&actor.app)?;
     let ActivationRequest { digest, expected, accept_changes } = request;

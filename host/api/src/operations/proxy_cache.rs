@@ -66,7 +66,7 @@ pub async fn set_credentials(
     id: &str,
     credentials: Option<Credentials>,
 ) -> Result<(), ApiError> {
-    confirmation.spend(actor, Action::SetUpstreamCredentials).await?;
+    confirmation.judge(actor, Action::SetUpstreamCredentials).await?;
     let repository = repositories::managed_proxy(actor, id).await?;
     offered(actor, &repository)?;
     let (store, upstreams) = (&actor.app.store, &actor.app.upstreams);

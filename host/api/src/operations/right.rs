@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use packhouse_identity::permissions::Permission;
 use serde::{Deserialize, Serialize};
 
+use super::confirmations::Action;
+
 /// What an operation needs besides the right shape of what is asked for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -20,27 +22,43 @@ pub enum Right {
     OfObject,
 }
 
-/// The rights that were judged so far. Its clones share one record.
+/// The rights and confirmations that were judged so far. Its clones share one record.
 #[derive(Clone, Debug, Default)]
-pub struct Judged(Arc<Mutex<BTreeSet<Right>>>);
+pub struct Judged(Arc<Mutex<Record>>);
+
+#[derive(Debug, Default)]
+struct Record {
+    rights: BTreeSet<Right>,
+    confirmed: BTreeSet<Action>,
+}
 
 impl Judged {
     /// Records that this right was judged, and is held.
     pub(super) fn note(&self, right: Right) {
-        self.rights().insert(right);
+        self.record().rights.insert(right);
+    }
+
+    /// Records that this action was confirmed.
+    pub(super) fn note_confirmed(&self, action: Action) {
+        self.record().confirmed.insert(action);
+    }
+
+    /// Whether an answer may go out that needs this confirmation.
+    pub fn is_confirmed(&self, action: Option<Action>) -> bool {
+        action.is_none_or(|action| self.record().confirmed.contains(&action))
     }
 
     /// Whether an answer may go out that needs this right.
     pub fn covers(&self, right: Right) -> bool {
         match right {
             Right::Anyone | Right::SignedIn => true,
-            Right::Holds(_) => self.rights().contains(&right),
+            Right::Holds(_) => self.record().rights.contains(&right),
             // Which permission opens an object depends on the object.
-            Right::OfObject => !self.rights().is_empty(),
+            Right::OfObject => !self.record().rights.is_empty(),
         }
     }
 
-    fn rights(&self) -> MutexGuard<'_, BTreeSet<Right>> {
+    fn record(&self) -> MutexGuard<'_, Record> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,6 +76,12 @@ mod tests {
         judged.note(Right::OfObject);
         assert!(judged.covers(Right::OfObject) && !judged.covers(holds));
         judged.note(holds);
+        assert!(judged.is_confirmed(None) && !judged.is_confirmed(Some(Action::ManageMembers)));
+        judged.note_confirmed(Action::ManageMembers);
+        assert!(
+            judged.is_confirmed(Some(Action::ManageMembers))
+                && !judged.is_confirmed(Some(Action::CreateToken))
+        );
         assert!(judged.covers(holds) && !judged.covers(Right::Holds(Permission::ManageOwnerAccount)));
     }
 }

@@ -11,6 +11,7 @@ use packhouse_wire::catalogue;
 use serde_json::json;
 use url::Url;
 
+use super::confirmations::{Action, Confirmation};
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 
@@ -47,7 +48,12 @@ pub struct WantedWebhook {
 }
 
 /// Makes a webhook. 400 where it may not be at its address, or names a repository that is not there; 409 `too_many_webhooks`.
-pub async fn create(actor: &Actor, wanted: WantedWebhook) -> Result<MadeWebhook, ApiError> {
+pub async fn create(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    wanted: WantedWebhook,
+) -> Result<MadeWebhook, ApiError> {
+    confirmation.judge(actor, Action::ManageWebhooks).await?;
     actor.needs(ManageOwnerAccount)?;
     let WantedWebhook { url, events, repositories } = wanted;
     check_address(actor, &url)?;

@@ -10,6 +10,7 @@ use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, Secret};
 use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use url::Url;
 use utoipa::ToSchema;
 
@@ -18,6 +19,7 @@ use crate::call::Call;
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
+use crate::operations::confirmations::Action;
 use crate::operations::sso::{self, SettingsRequest};
 
 /// Domains that may be listed.
@@ -42,6 +44,9 @@ pub(crate) struct SetSso {
     /// Whether members may still sign in by password; who holds manage-owner-account always may.
     #[serde(default = "yes")]
     password_sign_in: bool,
+    /// Of the action `change_sign_in`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    confirmation_token: Option<Value>,
 }
 
 impl SetSso {
@@ -107,23 +112,24 @@ pub(super) async fn show(call: Call) -> Answer {
 
 /// Sets how members of the organization sign in. The provider is not asked before somebody signs in.
 #[utoipa::path(put, path = "/v1/sso", operation_id = "set_sso",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ChangeSignIn))),
     request_body = SetSso,
     responses((status = 200, body = SsoView)))]
 pub(super) async fn change(mut call: Call) -> Answer {
     let body: SetSso = call.body()?;
     call.only(&[])?;
-    let settings = sso::set(call.actor()?, body.request(&call.app)?).await?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    let settings = sso::set(call.actor()?, &confirmation, body.request(&call.app)?).await?;
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
 /// Takes the sign-in settings away: members sign in by password alone. Sessions stay.
 #[utoipa::path(delete, path = "/v1/sso", operation_id = "delete_sso",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ChangeSignIn))),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub(super) async fn remove(call: Call) -> Answer {
     call.only(&[])?;
-    sso::remove(call.actor()?).await?;
+    sso::remove(call.actor()?, &call.confirmation(None)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

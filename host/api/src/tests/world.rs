@@ -91,6 +91,16 @@ impl World {
 
     pub(super) async fn call(&self, session: &str, method: &str, path: &str, body: Value) -> Said {
         let mut request = Request::builder().method(method).uri(path);
+        if let Some(action) = confirmed_action(method, path).filter(|_| !session.is_empty()) {
+            let asked = json!({"action": action, "password": PASSWORD}).to_string();
+            let confirm = Request::builder().method("POST").uri("/v1/confirmations");
+            let confirm = confirm.header("authorization", format!("Bearer {session}"));
+            let confirm = confirm.header("content-type", "application/json");
+            let given = self.send(confirm.body(Body::from(asked)).unwrap()).await;
+            if let Some(token) = given.body["confirmation_token"].as_str() {
+                request = request.header("x-confirmation-token", token);
+            }
+        }
         if !session.is_empty() {
             request = request.header("authorization", format!("Bearer {session}"));
         }
@@ -148,6 +158,18 @@ impl World {
         body["confirmation_token"] = self.confirm(session, "create_token").await;
         body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         self.call(session, "POST", "/v1/tokens", body).await
+    }
+}
+
+/// The action that a call needs a confirmation of which is good for several.
+fn confirmed_action(method: &str, path: &str) -> Option<&'static str> {
+    match (method, path) {
+        ("POST", "/v1/members") => Some("manage_members"),
+        ("POST", path) if path.ends_with("/password-reset") => Some("manage_members"),
+        ("PUT" | "DELETE", "/v1/sso") => Some("change_sign_in"),
+        ("POST", "/v1/webhooks") => Some("manage_webhooks"),
+        ("POST", "/v1/trusted-publishers") => Some("manage_publishers"),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ mod view;
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::TokenId;
+use packhouse_store::{PUBLISHER_BACKING, TokenId};
 
 use crate::Answer;
 use crate::call::Call;
@@ -15,6 +15,7 @@ use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
+use crate::operations::confirmations::Action;
 use crate::operations::loaded;
 use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
 use crate::paging::{self, Page};
@@ -32,7 +33,7 @@ pub(crate) fn endpoints() -> Vec<Described> {
 /// Makes a token, or with `backing` a service key: one of a repository needs publish and delete there, as listing, rotating and revoking
 /// it does.
 #[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::CreateToken))),
     request_body = CreateToken,
     responses((status = 201, body = WithSecret<TokenView>)))]
 async fn create(mut call: Call) -> Answer {
@@ -50,7 +51,7 @@ async fn create(mut call: Call) -> Answer {
 #[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens",
     extensions(("x-right" = json!(OfObject))),
     params(("member" = Option<String>, Query, description = "E-mail of another member"),
-        ("backing" = Option<String>, Query, description = "`org` or `repo`, for service keys"),
+        ("backing" = Option<String>, Query, description = "`org` or `repo`, for service keys; `publisher` for ID tokens that are used as credentials, and what was given out for one"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<TokenView>), (status = 404, body = ErrorBody)))]
@@ -69,14 +70,15 @@ fn filter(call: &Call) -> Result<TokenFilter, ApiError> {
         (Some(name), None) => Ok(TokenFilter::Member(name.to_owned())),
         (None, Some("org")) => Ok(TokenFilter::Keys(KeyKind::Organization)),
         (None, Some("repo")) => Ok(TokenFilter::Keys(KeyKind::Repository)),
-        (None, Some(_)) => Err(ApiError::invalid("`backing` is `org` or `repo`.")),
+        (None, Some(PUBLISHER_BACKING)) => Ok(TokenFilter::Keys(KeyKind::Publisher)),
+        (None, Some(_)) => Err(ApiError::invalid("`backing` is `org`, `repo` or `publisher`.")),
         (None, None) => Ok(TokenFilter::Own),
     }
 }
 
 /// Rotates a token.
 #[utoipa::path(post, path = "/v1/tokens/{id}/rotation", operation_id = "rotate_token",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::RotateToken))),
     params(("id" = String, Path)),
     request_body = Rotate,
     responses((status = 201, body = WithSecret<TokenView>), (status = 409, body = ErrorBody)))]

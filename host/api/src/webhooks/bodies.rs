@@ -43,6 +43,9 @@ pub(crate) struct CreateWebhook {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = ReachBody, required)]
     repositories: Field,
+    /// Of the action `manage_webhooks`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    #[schema(value_type = Option<String>)]
+    pub(super) confirmation_token: Option<Value>,
 }
 
 /// What is to be another of a webhook.

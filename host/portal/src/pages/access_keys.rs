@@ -214,7 +214,7 @@ fn created(seat: &Seat, title: &str, made: &NewCredential<AccessKeyRow>) -> Answ
     let body = html! {
         div.card {
             h2 { (parts::said(&called(&made.row))) }
-            (parts::secret(made.secret.reveal()))
+            @if let Some(secret) = &made.secret { (parts::secret(secret.reveal())) }
             p { "It goes into a client as the password, with any username." }
             @if let Some(replaced) = &made.replaced { p { "The old one works until " (dates::time(replaced.ends_at)) "." } }
             p { a.button href=(seat.path) { "Back" } }

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::PageRequest;
+use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::members::{self, Code};
 use packhouse_identity::permissions::Permission::ManageMembers;
 use packhouse_identity::permissions::Permissions;
@@ -15,6 +16,7 @@ use serde_json::json;
 use super::repositories::{ROWS, after};
 use super::tokens::choices;
 use super::{Routes, permissions};
+use crate::confirm::{self, Deed, Outcome};
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
@@ -29,6 +31,9 @@ pub(super) fn routes() -> Routes {
 async fn show(seat: Arc<Seat>) -> Answer {
     if let Some(id) = seat.query.get("member") {
         return one_page(&seat, id, None).await;
+    }
+    if confirm::is_back(&seat) {
+        return confirm::ask(&seat, &deed(&seat), &seat.form, None).await;
     }
     list(&seat, None).await
 }
@@ -75,7 +80,7 @@ async fn new_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiEr
         Text { label: "Name", name: "name", hint: "As people see it; may stay empty.", ..Text::default() };
     let password = Text {
         label: "Password",
-        name: "password",
+        name: "member_password",
         kind: "password",
         hint: "8 characters or more. They can change it.",
         autocomplete: "new-password",
@@ -145,8 +150,11 @@ async fn act(seat: Arc<Seat>) -> Answer {
             Ok(()) => Ok(see_other("/members?done=saved")),
             Err(error) => one_page(&seat, id, Some(&visit::wrong(&seat, error)?)).await,
         },
-        "reset" => match members::reset(&seat.actor, id).await {
-            Ok(code) => Ok(told(&seat, "A code for a new password", "/password-resets/", &code)),
+        "reset" => match reset(&seat, id).await {
+            Ok(Outcome::Done(code)) => {
+                confirm::spent(&seat, told(&seat, "A code for a new password", "/password-resets/", &code))
+            }
+            Ok(Outcome::Asked(page)) => Ok(page),
             Err(error) => one_page(&seat, id, Some(&visit::wrong(&seat, error)?)).await,
         },
         "delete" => match members::remove(&seat.actor, id).await {
@@ -155,7 +163,8 @@ async fn act(seat: Arc<Seat>) -> Answer {
         },
         _ if seat.form.has("filter") => list(&seat, None).await,
         "create" => match create(&seat).await {
-            Ok(()) => Ok(see_other("/members?done=created")),
+            Ok(Outcome::Done(())) => confirm::spent(&seat, see_other("/members?done=created")),
+            Ok(Outcome::Asked(page)) => Ok(page),
             Err(error) => list(&seat, Some(&visit::wrong(&seat, error)?)).await,
         },
         _ => match invite(&seat).await {
@@ -170,12 +179,38 @@ async fn save(seat: &Seat, id: &str) -> Result<(), ApiError> {
     members::set_permissions(&seat.actor, id, &wanted).await.map(drop)
 }
 
-async fn create(seat: &Seat) -> Result<(), ApiError> {
+/// What a form needs a confirmation for.
+fn deed(seat: &Seat) -> Deed<'static> {
+    let (title, what) = match seat.form.text("do") {
+        "reset" => (
+            "Confirm the code",
+            html! { p { "The code for a new password is made once you have confirmed that it is you." } },
+        ),
+        _ => {
+            let email = parts::said(seat.form.text("email"));
+            (
+                "Confirm the new member",
+                html! { p { "The member " strong { (email) } " is created once you have confirmed that it is you." } },
+            )
+        }
+    };
+    Deed { action: Action::ManageMembers, title, what }
+}
+
+async fn reset(seat: &Seat, id: &str) -> Result<Outcome<Code>, ApiError> {
+    confirm::then(seat, deed(seat), async |confirmation| members::reset(&seat.actor, confirmation, id).await)
+        .await
+}
+
+async fn create(seat: &Seat) -> Result<Outcome<()>, ApiError> {
     let request = forms::member(json!({
         "email": seat.form.text("email"), "name": seat.form.text("name"),
-        "password": seat.form.get("password").unwrap_or_default(), "permissions": permissions::body(&seat.form),
+        "password": seat.form.get("member_password").unwrap_or_default(), "permissions": permissions::body(&seat.form),
     }))?;
-    members::create(&seat.actor, request).await.map(drop)
+    confirm::then(seat, deed(seat), async |confirmation| {
+        members::create(&seat.actor, confirmation, request).await.map(drop)
+    })
+    .await
 }
 
 async fn invite(seat: &Seat) -> Result<Code, ApiError> {

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::activity;
+use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::organization::{self, Organization, Usage};
 use packhouse_api::operations::sso;
 use packhouse_app::sso::Settings;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::tokens::choices;
 use super::{Routes, permissions, policies, retention, webhooks};
+use crate::confirm::{self, Deed, Outcome};
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -30,6 +32,9 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn show(seat: Arc<Seat>) -> Answer {
+    if confirm::is_back(&seat) {
+        return confirm::ask(&seat, &sign_in_deed(), &seat.form, None).await;
+    }
     page(&seat, None).await
 }
 
@@ -175,11 +180,17 @@ async fn act(seat: Arc<Seat>) -> Answer {
     let done = match deed {
         "sso" if seat.form.has("filter") => return page(&seat, None).await,
         "sso" => set_sso(&seat).await,
-        "no-sso" => sso::remove(&seat.actor).await,
-        _ => change(&seat).await,
+        "no-sso" => {
+            confirm::then(&seat, sign_in_deed(), async |confirmation| {
+                sso::remove(&seat.actor, confirmation).await
+            })
+            .await
+        }
+        _ => change(&seat).await.map(Outcome::Done),
     };
     match done {
-        Ok(()) => Ok(see_other("/organization?done=saved")),
+        Ok(Outcome::Done(())) => confirm::spent(&seat, see_other("/organization?done=saved")),
+        Ok(Outcome::Asked(page)) => Ok(page),
         Err(error) => {
             let wrong = visit::wrong(&seat, error)?;
             page(&seat, Some((if deed == "sso" { "sso" } else { "own" }, &wrong))).await
@@ -196,7 +207,12 @@ async fn change(seat: &Seat) -> Result<(), ApiError> {
     organization::change(&seat.actor, change).await.map(drop)
 }
 
-async fn set_sso(seat: &Seat) -> Result<(), ApiError> {
+fn sign_in_deed() -> Deed<'static> {
+    let what = html! { p { "How members sign in changes once you have confirmed that it is you." } };
+    Deed { action: Action::ChangeSignIn, title: "Confirm the change of the sign-in", what }
+}
+
+async fn set_sso(seat: &Seat) -> Result<Outcome<()>, ApiError> {
     let form = &seat.form;
     let domains: Value = form.text("email_domains").split_whitespace().map(Value::from).collect();
     let made = form.has("makes_members");
@@ -207,5 +223,8 @@ async fn set_sso(seat: &Seat) -> Result<(), ApiError> {
         "permissions": if made { permissions::body(form) } else { Value::Null },
     });
     let request = forms::sso(&seat.actor.app, body)?;
-    sso::set(&seat.actor, request).await.map(drop)
+    confirm::then(seat, sign_in_deed(), async |confirmation| {
+        sso::set(&seat.actor, confirmation, request).await.map(drop)
+    })
+    .await
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
+use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::{PageRequest, publishers, repositories};
 use packhouse_store::{PublisherId, PublisherRow, RepositoryRow};
 use serde_json::{Map, Value, json};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::repository::{named, sheet, tabs};
+use crate::confirm::{self, Deed, Outcome};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -40,6 +42,9 @@ pub(super) fn section(row: &RepositoryRow) -> Markup {
 
 async fn show(seat: Arc<Seat>) -> Answer {
     let row = managed(&seat).await?;
+    if confirm::is_back(&seat) {
+        return confirm::ask(&seat, &creating(&row), &seat.form, None).await;
+    }
     page(&seat, &row, None).await
 }
 
@@ -181,6 +186,11 @@ fn said(row: &RepositoryRow, form: &Fields) -> Value {
     })
 }
 
+fn creating(row: &RepositoryRow) -> Deed<'static> {
+    let what = html! { p { "The trusted publisher of " strong { (row.name) } " is created once you have confirmed that it is you." } };
+    Deed { action: Action::ManagePublishers, title: "Confirm the new trusted publisher", what }
+}
+
 async fn act(seat: Arc<Seat>) -> Answer {
     let row = managed(&seat).await?;
     if seat.form.text("do") == "delete" {
@@ -188,11 +198,17 @@ async fn act(seat: Arc<Seat>) -> Answer {
         return Ok(see_other(&format!("{}?done=deleted", path(&row))));
     }
     let made = match packhouse_api::publishers::from_json(said(&row, &seat.form)) {
-        Ok(request) => publishers::create(&seat.actor, request).await,
+        Ok(request) => {
+            confirm::then(&seat, creating(&row), async |confirmation| {
+                publishers::create(&seat.actor, confirmation, request).await
+            })
+            .await
+        }
         Err(error) => Err(error),
     };
     match made {
-        Ok(_) => Ok(see_other(&format!("{}?done=saved", path(&row)))),
+        Ok(Outcome::Done(_)) => confirm::spent(&seat, see_other(&format!("{}?done=saved", path(&row)))),
+        Ok(Outcome::Asked(page)) => Ok(page),
         Err(error) => {
             let wrong = visit::wrong(&seat, error)?;
             page(&seat, &row, Some(&wrong)).await

@@ -273,7 +273,7 @@ async fn created(seat: &Seat, title: &str, made: NewCredential<OwnedToken>) -> A
     let body = html! {
         div.card {
             h2 { (parts::said(&row.name)) }
-            (parts::secret(made.secret.reveal()))
+            @if let Some(secret) = &made.secret { (parts::secret(secret.reveal())) } @else { p { "It was revoked. Its owner makes a new one: a token's secret is shown to its owner alone." } }
             @if let Some(replaced) = &made.replaced { p { "The old one works until " (dates::time(replaced.ends_at)) "." } }
         }
         div.card {

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::PageRequest;
+use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::webhooks::{self, MadeWebhook, WebhookRequest};
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_store::{Delivery, DeliveryId, DeliveryState, EventKind, WebhookId, WebhookRow};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::tokens::choices;
+use crate::confirm::{self, Deed, Outcome};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -73,6 +75,9 @@ fn state(hook: &WebhookRow) -> &'static str {
 }
 
 async fn list(seat: Arc<Seat>) -> Answer {
+    if confirm::is_back(&seat) {
+        return confirm::ask(&seat, &creating(&seat), &seat.form, None).await;
+    }
     listed(&seat, None).await
 }
 
@@ -133,14 +138,26 @@ async fn create(seat: Arc<Seat>) -> Answer {
     if seat.form.has("filter") {
         return listed(&seat, None).await;
     }
-    let made = async { webhooks::create(&seat.actor, forms::webhook(body(&seat.form))?).await };
+    let made = async {
+        let wanted = forms::webhook(body(&seat.form))?;
+        confirm::then(&seat, creating(&seat), async |confirmation| {
+            webhooks::create(&seat.actor, confirmation, wanted).await
+        })
+        .await
+    };
     match made.await {
-        Ok(made) => Ok(created(&seat, &made)),
+        Ok(Outcome::Done(made)) => confirm::spent(&seat, created(&seat, &made)),
+        Ok(Outcome::Asked(page)) => Ok(page),
         Err(error) if seat.holds(ManageOwnerAccount) => {
             listed(&seat, Some(&visit::wrong(&seat, error)?)).await
         }
         Err(error) => Err(error),
     }
+}
+
+fn creating(seat: &Seat) -> Deed<'static> {
+    let what = html! { p { "The webhook to " strong { (parts::said(seat.form.text("url"))) } " is created once you have confirmed that it is you." } };
+    Deed { action: Action::ManageWebhooks, title: "Confirm the new webhook", what }
 }
 
 /// The page that shows the secret, this once.

@@ -58,4 +58,18 @@ impl Store {
         let values = values![secret_sha256, member.0, action, now];
         Ok(self.inner.db.execute(spend, values).await? == 1)
     }
+
+    /// Whether a confirmation of this member for this action has not expired at `now` (ms since 1970). It stays.
+    pub async fn has_confirmation(
+        &self,
+        secret_sha256: &[u8; 32],
+        member: MemberId,
+        action: &str,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        let find = "SELECT 1 AS found FROM confirmations WHERE secret_sha256 = $1 AND member = $2 AND action = $3 \
+                    AND expires_at > $4";
+        let values = values![secret_sha256, member.0, action, now];
+        Ok(self.inner.db.fetch_one(find, values).await?.is_some())
+    }
 }

@@ -60,7 +60,7 @@ pub async fn create(
     owner: Owner<'_>,
     request: AccessKeyRequest,
 ) -> Result<NewCredential<AccessKeyRow>, ApiError> {
-    confirmation.spend(actor, Action::ManageAccessKeys).await?;
+    confirmation.judge(actor, Action::ManageAccessKeys).await?;
     let owner = owner.find(actor).await?;
     may_hold(actor, owner.id).await?;
     let Minted { secret, sha256 } = identity::mint();
@@ -74,7 +74,7 @@ pub async fn create(
     let event = actor.event("create_access_key", owner.name);
     let made = actor.app.store.create_access_key(owner.organization, new, Some(event)).await?;
     let row = made.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
-    Ok(NewCredential { row, secret, replaced: None })
+    Ok(NewCredential { row, secret: Some(secret), replaced: None })
 }
 
 /// A page of an owner's keys. Never a secret.
@@ -102,7 +102,7 @@ pub async fn change(
     key: &str,
     change: ExpiryChange,
 ) -> Result<AccessKeyRow, ApiError> {
-    confirmation.spend(actor, Action::ManageAccessKeys).await?;
+    confirmation.judge(actor, Action::ManageAccessKeys).await?;
     let owner = owner.find(actor).await?;
     loop {
         let row = find(actor, owner.id, key).await?;
@@ -127,7 +127,7 @@ pub async fn revoke(
     owner: Owner<'_>,
     key: &str,
 ) -> Result<(), ApiError> {
-    confirmation.spend(actor, Action::ManageAccessKeys).await?;
+    confirmation.judge(actor, Action::ManageAccessKeys).await?;
     let owner = owner.find(actor).await?;
     let row = find(actor, owner.id, key).await?;
     let event = event(actor, "revoke_access_key", &owner, row.id);

@@ -23,7 +23,7 @@ pub async fn rotate(
     key: &str,
     request: RotationRequest,
 ) -> Result<NewCredential<AccessKeyRow>, ApiError> {
-    confirmation.spend(actor, Action::ManageAccessKeys).await?;
+    confirmation.judge(actor, Action::ManageAccessKeys).await?;
     let owner = owner.find(actor).await?;
     loop {
         let old = find(actor, owner.id, key).await?;
@@ -47,7 +47,7 @@ pub async fn rotate(
         {
             KeyRotation::Rotated(row) => {
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
-                return Ok(NewCredential { row: *row, secret, replaced });
+                return Ok(NewCredential { row: *row, secret: Some(secret), replaced });
             }
             // Another call changed it between reading and replacing: judged anew, on what there is now.
             KeyRotation::Changed => {}

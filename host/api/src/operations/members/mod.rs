@@ -10,6 +10,7 @@ use packhouse_identity::permissions::{Permission, Permissions};
 use packhouse_store::{MemberChange, MemberId, MemberRow, NewMember};
 use packhouse_wire::catalogue;
 
+use super::confirmations::{Action, Confirmation};
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub use invitations::{Acceptance, accept, invite, invited};
@@ -41,7 +42,12 @@ pub struct Code {
 }
 
 /// Makes a member. 403 `role_mismatch` for one who would hold more than the actor; 409 `user_already_exists`.
-pub async fn create(actor: &Actor, request: MemberRequest) -> Result<MemberRow, ApiError> {
+pub async fn create(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    request: MemberRequest,
+) -> Result<MemberRow, ApiError> {
+    confirmation.judge(actor, Action::ManageMembers).await?;
     let MemberRequest { email, name, password, permissions } = request;
     rights::may_grant(actor, &permissions)?;
     repositories_exist(actor, &permissions).await?;

@@ -7,6 +7,7 @@ use packhouse_wire::catalogue;
 
 use super::{Code, rights};
 use crate::error::ApiError;
+use crate::operations::confirmations::{Action, Confirmation};
 use crate::operations::{Actor, Origin};
 
 /// How long a reset is good: an hour in ms.
@@ -14,7 +15,8 @@ const RESET_MS: i64 = 60 * 60 * 1000;
 
 /// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
 /// holds, cannot reset another's: 403 `role_mismatch`.
-pub async fn reset(actor: &Actor, id: &str) -> Result<Code, ApiError> {
+pub async fn reset(actor: &Actor, confirmation: &Confirmation, id: &str) -> Result<Code, ApiError> {
+    confirmation.judge(actor, Action::ManageMembers).await?;
     // No object decides this: a read-only member resets nobody's password but its own.
     let read_only = actor.permissions().read_only();
     actor.judge(!read_only || rights::is_own(actor, id), &catalogue::ROLE_MISMATCH)?;

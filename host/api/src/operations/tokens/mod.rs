@@ -42,14 +42,14 @@ pub async fn create(
     confirmation: &Confirmation,
     request: TokenRequest,
 ) -> Result<NewCredential<OwnedToken>, ApiError> {
-    confirmation.spend(actor, Action::CreateToken).await?;
+    confirmation.judge(actor, Action::CreateToken).await?;
     let repositories = rights::may_create(actor, &request).await?;
     let Minted { secret, sha256 } = identity::mint();
     let token = request.token(sha256, actor.member(), repositories);
     let event = actor.event(Action::CreateToken.name(), token.name.clone());
     let row = actor.app.store.create_token(actor.organization(), token, Some(event)).await?;
     let owner = row.owner.map(|_| actor.member().email.clone());
-    Ok(NewCredential { row: OwnedToken { row, owner }, secret, replaced: None })
+    Ok(NewCredential { row: OwnedToken { row, owner }, secret: Some(secret), replaced: None })
 }
 
 /// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.

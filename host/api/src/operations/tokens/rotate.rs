@@ -1,7 +1,7 @@
 //! Rotating a token: a successor, and an end for the token that it takes the place of.
 
 use packhouse_identity::{self as identity, Minted};
-use packhouse_store::{NewToken, Rotation, TokenRow};
+use packhouse_store::{NewToken, PUBLISHER_BACKING, Rotation, TokenRow};
 use packhouse_wire::catalogue;
 
 use super::{LEGACY, OwnedToken, find, rights, service_key_expiry, state};
@@ -15,19 +15,22 @@ const CODES: RotationCodes = RotationCodes {
     scheduled: &catalogue::TOKEN_OVERLAP_EXCEEDS_SCHEDULED_END,
 };
 
-/// Rotates the token of this id. 409 for one that has ended or has no owner; 400 where the overlap goes past its end.
+/// Rotates the token of this id; another member's is revoked, and no secret is told. 409 for one that has ended or has no owner; 400 where the overlap goes past its end.
 pub async fn rotate(
     actor: &Actor,
     confirmation: &Confirmation,
     id: &str,
     request: RotationRequest,
 ) -> Result<NewCredential<OwnedToken>, ApiError> {
-    confirmation.spend(actor, Action::RotateToken).await?;
+    confirmation.judge(actor, Action::RotateToken).await?;
     let mut old = find(actor, id).await?;
     loop {
         rights::may_manage(actor, &old)?;
         // After it was read: of many at one time, each is judged on what those before it left.
         let Succession { successor, ends_at } = judge_state(actor.app.store.now_ms(), &old, request)?;
+        if old.owner.is_some_and(|owner| owner != actor.member().id) {
+            return revoke_foreign(actor, old).await;
+        }
         let Minted { secret, sha256 } = identity::mint();
         let successor = NewToken { secret_sha256: sha256, ..successor };
         let event = actor.event(Action::RotateToken.name(), old.name.clone());
@@ -40,7 +43,11 @@ pub async fn rotate(
             Rotation::Rotated(row) => {
                 let owner = owner(actor, &row).await?;
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
-                return Ok(NewCredential { row: OwnedToken { row: *row, owner }, secret, replaced });
+                return Ok(NewCredential {
+                    row: OwnedToken { row: *row, owner },
+                    secret: Some(secret),
+                    replaced,
+                });
             }
             Rotation::Gone => return Err(ApiError::from(&catalogue::TOKEN_NOT_FOUND)),
             // Another call changed it between reading and replacing: judged anew, on what there is now.
@@ -50,6 +57,17 @@ pub async fn rotate(
             }
         }
     }
+}
+
+/// Revokes another member's token in place of rotating it: whoever held a successor's secret would act as that member.
+async fn revoke_foreign(actor: &Actor, old: TokenRow) -> Result<NewCredential<OwnedToken>, ApiError> {
+    let now = actor.app.store.now_ms();
+    let event = actor.event("revoke_token", old.name.clone());
+    actor.app.store.revoke_token(old.organization, old.id, now, Some(event)).await?;
+    let owner = owner(actor, &old).await?;
+    let replaced = Some(Replaced { id: old.id.to_string(), ends_at: now });
+    let row = TokenRow { revoked_at: Some(now), ..old };
+    Ok(NewCredential { row: OwnedToken { row, owner }, secret: None, replaced })
 }
 
 /// What a rotation makes of a token.
@@ -64,7 +82,9 @@ struct Succession {
 fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Succession, ApiError> {
     let state = state(old, now);
     CODES.works(state)?;
-    if old.owner.is_none() && old.backing.as_deref().is_none_or(|backing| backing == LEGACY) {
+    if old.owner.is_none()
+        && old.backing.as_deref().is_none_or(|backing| [LEGACY, PUBLISHER_BACKING].contains(&backing))
+    {
         return Err(ApiError::from(&catalogue::LEGACY_TOKEN));
     }
     let expires_at = request.expires_at.unwrap_or(old.expires_at);

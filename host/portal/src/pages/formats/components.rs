@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
+use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::plugins::{self, ActivationRequest};
 use packhouse_app::plugins::{ListedPlugin, PluginStateName};
 use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_wire::catalogue;
 
 use super::{Known, trial};
+use crate::confirm::{self, Deed, Outcome};
 use crate::seat::{Seat, see_other};
 use crate::{Answer, dates, parts, visit};
 
@@ -83,11 +85,17 @@ pub(super) fn refused(seat: &Seat, wrong: &ApiError) -> Markup {
     }
 }
 
+pub(super) fn activating(seat: &Seat) -> Deed<'static> {
+    let format = parts::said(seat.form.text("format"));
+    let what = html! { p { "The format " strong { (format) } " runs the component once you have confirmed that it is you." } };
+    Deed { action: Action::ManagePlugins, title: "Confirm the activation", what }
+}
+
 /// Activates a component, or goes back to the one before.
 pub(super) async fn change(seat: Arc<Seat>) -> Answer {
     let format = seat.form.text("format");
     let done = if seat.form.text("do") == "rollback" {
-        plugins::roll_back(&seat.actor, format).await
+        plugins::roll_back(&seat.actor, format).await.map(Outcome::Done)
     } else {
         let expected = Some(seat.form.text("expected")).filter(|text| !text.is_empty());
         let request = ActivationRequest {
@@ -95,10 +103,14 @@ pub(super) async fn change(seat: Arc<Seat>) -> Answer {
             expected: expected.map(str::to_owned),
             accept_changes: seat.form.text("accept") == "on",
         };
-        plugins::activate(&seat.actor, format, &request).await
+        confirm::then(&seat, activating(&seat), async |confirmation| {
+            plugins::activate(&seat.actor, confirmation, format, &request).await
+        })
+        .await
     };
     match done {
-        Ok(_) => Ok(see_other("/formats?done=saved")),
+        Ok(Outcome::Done(_)) => confirm::spent(&seat, see_other("/formats?done=saved")),
+        Ok(Outcome::Asked(page)) => Ok(page),
         Err(error) => super::page(&seat, Some(&visit::wrong(&seat, error)?)).await,
     }
 }

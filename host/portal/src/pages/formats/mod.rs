@@ -14,6 +14,7 @@ use packhouse_app::plugins::ListedPlugin;
 use packhouse_runtime::Plugin;
 
 use super::Routes;
+use crate::confirm;
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
 use crate::visit;
@@ -25,6 +26,9 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn show(seat: Arc<Seat>) -> Answer {
+    if confirm::is_back(&seat) {
+        return confirm::ask(&seat, &components::activating(&seat), &seat.form, None).await;
+    }
     page(&seat, None).await
 }
 
