@@ -1,6 +1,6 @@
 """What a generator cannot know of the API: identifiers of what is there, confirmations, and a session to end.
 
-Read by tests/tests/schemathesis.rs, which starts the server and says in the environment who calls.
+Read by tests/tests/operations/schemathesis.rs, which starts the server and says in the environment who calls.
 """
 
 import json
