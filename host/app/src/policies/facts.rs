@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use packhouse_advisories::{Advisory, Severity};
-use packhouse_runtime::{Plugin, PolicyAdvisory, PolicyFacts, PolicyFile, PolicyProvenance};
+use packhouse_runtime::{MAX_BATCH, Plugin, PolicyAdvisory, PolicyFacts, PolicyFile, PolicyProvenance};
 use packhouse_store::{
     Attestation, AttestedFacts, Digest, RepositoryId, SignedStatement, StoreError, Verdict, Version,
     VersionFactsRow, VersionFile,
@@ -20,6 +20,9 @@ pub(super) struct Wanted {
     pub(super) provenance: BTreeSet<usize>,
     pub(super) advisories: BTreeSet<usize>,
 }
+
+/// Bytes of facts of one call at most, about.
+const MAX_BATCH_BYTES: usize = 4 << 20;
 
 /// The property in which formats show the licence that an author states.
 const LICENCE: &str = "license";
@@ -68,11 +71,30 @@ pub fn of_row(row: &VersionFactsRow) -> PolicyFacts {
 }
 
 /// Bytes that a version takes where it is handed over, about.
-pub(super) fn weight(facts: &PolicyFacts) -> usize {
+fn weight(facts: &PolicyFacts) -> usize {
     let files: usize = facts.files.iter().map(|file| file.path.len() + 150).sum();
     let properties: usize = facts.properties.iter().map(|(name, value)| name.len() + value.len() + 50).sum();
     let signed = facts.provenance.len() * 1_000 + facts.advisories.len() * 500;
     facts.name.len() + facts.version.len() + 200 + files + properties + signed
+}
+
+/// What is asked in one call each: no more versions than one may be asked about, and no more bytes than its memory holds with ease.
+pub(super) fn batches(asked: &[usize], versions: &[PolicyFacts]) -> Vec<Vec<usize>> {
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    let (mut batch, mut bytes) = (Vec::new(), 0_usize);
+    for at in asked {
+        let own = versions.get(*at).map_or(0, weight);
+        if !batch.is_empty() && (batch.len() == MAX_BATCH || bytes.saturating_add(own) > MAX_BATCH_BYTES) {
+            batches.push(std::mem::take(&mut batch));
+            bytes = 0;
+        }
+        batch.push(*at);
+        bytes = bytes.saturating_add(own);
+    }
+    if !batch.is_empty() {
+        batches.push(batch);
+    }
+    batches
 }
 
 /// Adds to the facts of a repository's versions what records of their own say of them, as far as it is wanted. What is signed of a version
@@ -241,5 +263,17 @@ mod tests {
         let long = vec![("x".to_owned(), "é".repeat(VALUE))];
         let cut = of_version(&Version { properties: long, ..Version::default() }, None);
         assert!(cut.properties[0].1.len() <= VALUE);
+    }
+
+    #[test]
+    fn a_call_is_asked_about_no_more_than_it_can_hold() {
+        let small = vec![of_name("a", "1"); 2_500];
+        let asked: Vec<usize> = (0..small.len()).collect();
+        let sizes = |batches: Vec<Vec<usize>>| batches.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(sizes(batches(&asked, &small)), [1_000, 1_000, 500]);
+        let mut large = of_name("a", "1");
+        large.properties = vec![("x".to_owned(), "y".repeat(3 << 20))];
+        assert_eq!(sizes(batches(&[0, 1, 2], &vec![large; 3])), [1, 1, 1]);
+        assert!(batches(&[], &small).is_empty());
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_runtime::{
-    IgnoredFact, MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
-    purpose_word,
+    IgnoredFact, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact, purpose_word,
 };
 use packhouse_store::{
     Digest, OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version,
@@ -15,9 +14,6 @@ use super::facts::Wanted;
 use super::recorded::EndedCall;
 use super::{Rule, RuleSet, facts};
 use crate::App;
-
-/// Bytes of facts of one call at most, about.
-const MAX_BATCH_BYTES: usize = 4 << 20;
 
 /// Which repository versions are in.
 #[derive(Clone, Debug)]
@@ -242,7 +238,7 @@ impl App {
         }
         facts::complete(self, question, published, &wanted(&asked), &mut versions).await?;
         for Asked { rule, places } in asked {
-            for batch in batches(&places, &versions) {
+            for batch in facts::batches(&places, &versions) {
                 let facts: Vec<PolicyFacts> =
                     batch.iter().filter_map(|at| versions.get(*at).cloned()).collect();
                 let outcomes = self.ask(rule, question, &facts).await?;
@@ -375,25 +371,6 @@ impl App {
     }
 }
 
-/// What is asked in one call each: no more versions than one may be asked about, and no more bytes than its memory holds with ease.
-fn batches(asked: &[usize], versions: &[PolicyFacts]) -> Vec<Vec<usize>> {
-    let mut batches: Vec<Vec<usize>> = Vec::new();
-    let (mut batch, mut weight) = (Vec::new(), 0_usize);
-    for at in asked {
-        let own = versions.get(*at).map_or(0, facts::weight);
-        if !batch.is_empty() && (batch.len() == MAX_BATCH || weight.saturating_add(own) > MAX_BATCH_BYTES) {
-            batches.push(std::mem::take(&mut batch));
-            weight = 0;
-        }
-        batch.push(*at);
-        weight = weight.saturating_add(own);
-    }
-    if !batch.is_empty() {
-        batches.push(batch);
-    }
-    batches
-}
-
 /// Counts rulings on versions of this kind.
 fn count(ruling: &'static str, versions: u64) {
     metrics::counter!("packhouse_policy_rulings_total", "ruling" => ruling).increment(versions);
@@ -467,18 +444,6 @@ mod tests {
         let mut warned = Judged::default();
         warned.take(&rule(RuleMode::Warn), Outcome::Failed("away".to_owned()));
         assert!(warned.refusal.is_none() && warned.warnings.len() == 1);
-    }
-
-    #[test]
-    fn a_call_is_asked_about_no_more_than_it_can_hold() {
-        let small = vec![facts::of_name("a", "1"); 2_500];
-        let asked: Vec<usize> = (0..small.len()).collect();
-        let sizes = |batches: Vec<Vec<usize>>| batches.iter().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(sizes(batches(&asked, &small)), [1_000, 1_000, 500]);
-        let mut large = facts::of_name("a", "1");
-        large.properties = vec![("x".to_owned(), "y".repeat(3 << 20))];
-        assert_eq!(sizes(batches(&[0, 1, 2], &vec![large; 3])), [1, 1, 1]);
-        assert!(batches(&[], &small).is_empty());
     }
 
     #[test]
