@@ -11,7 +11,7 @@ use http::Method;
 use packhouse_runtime::{Intent, Plugin, RequestHead};
 
 use crate::access_request as access;
-use crate::error_response::HttpError;
+use crate::error_response::{HttpError, MissingScope};
 use crate::find_plugin::encoded_slash;
 use crate::head::{self, HeadSource};
 use crate::identified_request::IdentifiedRequest;
@@ -132,13 +132,14 @@ impl Stranger<'_> {
 
     async fn refused(&self) -> Result<HttpError, HttpError> {
         let IdentifiedRequest { principal, now, as_bearer, .. } = self.identified;
+        let missing = MissingScope::of(&principal.bearer_scope, *as_bearer, false);
         if principal.presented == ResolvedCredential::Nothing {
-            return Ok(HttpError::of(&catalogue::UNAUTHORIZED));
+            return Ok(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(None, missing));
         }
         let hidden = *as_bearer && self.is_hidden().await?;
         let row = if hidden { &catalogue::NOT_FOUND } else { &catalogue::UNAUTHORIZED };
         let sentence = access_rules::ended(&principal.presented, *now).unwrap_or(row.sentence);
-        Ok(HttpError::of(row).in_words(sentence).of_credential())
+        Ok(HttpError::of(row).in_words(sentence).of_credential().missing_scope(None, missing))
     }
 
     async fn is_hidden(&self) -> Result<bool, HttpError> {

@@ -85,7 +85,10 @@ fn only_an_empty_place_is_restored_into_and_only_a_place_of_backups_is_backed_up
     drop(server);
     stand.run(&["restore", &folder]).refused("the database is not empty");
     let other = format!("sqlite://{}", home.path().join("other.db").display());
-    stand.run(&["restore", &folder, "--database-url", &other]).refused("the storage of blobs is not empty");
+    let elsewhere = ["restore", &folder, "--database-url", &other];
+    stand.run(&elsewhere).refused("holds files that are not this program's");
+    let beside = [&elsewhere[..], &["--beside-other-files"]].concat();
+    stand.run(&beside).refused("the storage of blobs is not empty");
     published.expect(&stand.server().start());
 
     let data = stand.data();
