@@ -29,7 +29,10 @@ impl Certified {
         }
         let port = free_port();
         let mut command = Command::new("node");
-        command.arg(checkout().join("tests/tests/sso/provider.mjs")).arg(&folder).arg(port.to_string());
+        command
+            .arg(checkout().join("tests/tests/portal/sso/provider.mjs"))
+            .arg(&folder)
+            .arg(port.to_string());
         command.arg(format!("http://{}/v1/sso/callback", server.api())).arg(SECRET);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let provider = Self {

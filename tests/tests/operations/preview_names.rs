@@ -48,7 +48,9 @@ fn both() -> Vec<String> {
 #[test]
 fn a_preview_of_retention_names_only_what_the_caller_may_read() {
     let world = World::start();
-    let body = json!({"name": "all", "repositories": "*", "delete": {"published_before_days": 0}});
+    let body = json!({
+        "name": "all", "repositories": "*", "delete": {"published_before_days": 0}, "max_deletes": 1000,
+    });
     let id = world.owner.post(RETENTION, &body).expect(201).field("id");
     let path = format!("{RETENTION}/{id}/preview");
     let preview = world.manager.call("POST", &path).expect(200).json();
