@@ -55,7 +55,7 @@ fn dialects() -> Vec<Dialect> {
                 <a href="../../files/ab/demo-1.0-py3-none-any.whl#sha256={wheel-sha256}" data-requires-python="&gt;=3.8, &lt;4"
                    data-dist-info-metadata="sha256={metadata-sha256}">demo-1.0-py3-none-any.whl</a><br />
                 <a href="../../files/cd/demo-1.1.tar.gz#sha256={source-sha256}" data-yanked="bad &amp; old">demo-1.1.tar.gz</a><br />
-                <a href="../../files/ef/demo-2.0.exe#sha256={source-sha256}">demo-2.0.exe</a></body></html>"##,
+                <a href="../../files/ef/demo-2.0.txt#sha256={source-sha256}">demo-2.0.txt</a></body></html>"##,
             ],
             files: ["/files/ab/demo-1.0-py3-none-any.whl", "/files/cd/demo-1.1.tar.gz"],
             shown: ("sha256", json!(">=3.8, <4"), checked(), json!("bad & old")),
