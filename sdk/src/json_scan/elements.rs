@@ -42,7 +42,7 @@ impl<'a, S: ReadAt + ?Sized> Elements<'a, S> {
     ///
     /// # Errors
     /// [`Error::Unavailable`] for what is not an array, does not end, or has an element of more than 1 MiB; else the host's.
-    pub fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+    pub fn next_element(&mut self) -> Result<Option<&[u8]>, Error> {
         if !self.is_begun {
             self.begin()?;
         }
@@ -140,7 +140,7 @@ mod tests {
     fn elements(text: &str) -> Result<Vec<String>, Error> {
         let mut elements = Elements::new(text.as_bytes(), Span { start: 0, end: text.len() as u64 });
         let mut found = Vec::new();
-        while let Some(element) = elements.next()? {
+        while let Some(element) = elements.next_element()? {
             found.push(String::from_utf8_lossy(element).trim().to_owned());
         }
         Ok(found)

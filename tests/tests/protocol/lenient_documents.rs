@@ -45,7 +45,7 @@ fn metadata(versions: &[&str]) -> String {
 fn metadata_of_maven_that_cannot_be_read_are_left_out_of_a_group() {
     let odd: [&[u8]; 3] = [b"", b"<html><body>Sign in</body></html>", b"<metadata><versioning>"];
     for bytes in odd {
-        let world = World::new("maven", &json!({"metadata_ttl_s": 0}));
+        let world = World::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
         world.upstreams[0].on(&format!("/{METADATA}"), Answer::ok(bytes).header("Content-Type", "text/xml"));
         get(&world.proxies[0], METADATA).expect(502);
         get(&world.group, METADATA).expect(502);
@@ -57,7 +57,7 @@ fn metadata_of_maven_that_cannot_be_read_are_left_out_of_a_group() {
 
 #[test]
 fn metadata_that_mavens_own_reader_takes_are_merged() {
-    let world = World::new("maven", &json!({"metadata_ttl_s": 0}));
+    let world = World::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     world.upstreams[1].on(&format!("/{METADATA}"), Answer::ok(metadata(&["1.0"])));
     let latin1 = b"<?xml version='1.0' encoding='ISO-8859-1'?><!-- \xe9 -->".to_vec();
     for before in [latin1, b"<!DOCTYPE metadata>".to_vec()] {
@@ -71,7 +71,7 @@ fn metadata_that_mavens_own_reader_takes_are_merged() {
 
 #[test]
 fn a_page_of_python_that_cannot_be_read_is_left_out_of_a_group() {
-    let world = World::new("python", &json!({"metadata_ttl_s": 0}));
+    let world = World::new("python", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     let page = |answer: &str| Answer::ok(answer).header("Content-Type", SIMPLE_JSON);
     world.upstreams[0].on("/simple/demo/", page(r#"{"files": [{"filename": "demo-1.0"#));
     get(&world.proxies[0], "simple/demo/").expect(502);
@@ -108,7 +108,7 @@ fn a_file_with_a_wrong_checksum_is_served_where_the_setting_says_so() {
 
 #[test]
 fn a_catalogue_of_archetypes_is_that_of_all_members_and_changes() {
-    let world = World::new("maven", &json!({"metadata_ttl_s": 0}));
+    let world = World::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     let catalogue = |artifact: &str| {
         format!(
             "<archetype-catalog><archetypes><archetype><groupId>g</groupId><artifactId>{artifact}</artifactId>\

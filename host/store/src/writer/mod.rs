@@ -47,10 +47,6 @@ use unanswered::Unanswered;
 /// How often the writer lets others go first before it closes a batch: those it just answered come again.
 const YIELDS: u32 = 2;
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every message is a job: a box would cost each publish an allocation"
-)]
 enum Message {
     Job(Job),
     /// Everything before it is to be finished, and nothing after it begun.

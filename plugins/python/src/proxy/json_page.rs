@@ -56,7 +56,7 @@ impl Source<'_> {
     pub(super) fn each(&self, take: &mut Visit<'_>) -> Result<u64, Failure> {
         let mut elements = Elements::new(self.body, self.files);
         let mut left_out = 0;
-        while let Some(element) = elements.next().map_err(|error| unusable(self.target, error))? {
+        while let Some(element) = elements.next_element().map_err(|error| unusable(self.target, error))? {
             if !self.may_be_wanted(element) {
                 continue;
             }
