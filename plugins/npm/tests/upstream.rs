@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
-#[path = "release.rs"]
-#[expect(dead_code, reason = "the table uses the rest")]
-mod release;
+use super::table::release;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

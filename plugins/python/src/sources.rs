@@ -65,7 +65,7 @@ impl<'a> Sources<'a> {
         self,
         take: &mut dyn FnMut(File) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
-        if self.are_large()? { self.as_they_come(take) } else { self.sorted(take) }
+        if self.are_large()? { self.each_as_it_comes(take) } else { self.sorted(take) }
     }
 
     fn are_large(&self) -> Result<bool, Error> {
@@ -104,7 +104,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Without holding them: of the names alone it is known which were there.
-    fn as_they_come(
+    fn each_as_it_comes(
         self,
         take: &mut dyn FnMut(File) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {

@@ -1,4 +1,4 @@
 //! The library as its users call it.
 
-mod raw;
+mod readme_guest;
 mod update;

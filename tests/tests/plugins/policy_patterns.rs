@@ -30,7 +30,7 @@ impl World {
         upstream.on(&format!("/files/{name}"), Answer::ok("bytes"));
         let proxy =
             PythonRepository::proxy(&server, "near", &format!("{}/simple/", upstream.url()), &json!({}));
-        World { api, proxy, server: server }
+        World { api, proxy, server }
     }
 
     fn status(&self) -> u16 {

@@ -339,7 +339,7 @@ fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> Tok
     let id_token = (!secret.spends).then(|| hex::encode(verified.spent().sha256));
     let grants: Vec<Grant> =
         matching.iter().map(|one| Grant { id_token: id_token.clone(), ..one.grant.clone() }).collect();
-    let any = |may: fn(&Grant) -> bool| grants.iter().any(|grant| may(grant));
+    let any = |may: fn(&Grant) -> bool| grants.iter().any(may);
     let publishers = matching.iter().map(|one| PublisherUse {
         id: packhouse_store::PublisherId(one.grant.publisher),
         owner_id: one.owner_id.clone(),
