@@ -85,6 +85,7 @@ async fn within(mut answer: Response, path: &str) -> Response {
     let (mut parts, body) = answer.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
     // A page is a text in memory, which arrives as a whole.
+    #[expect(clippy::disallowed_methods, reason = "a page was made as one text in memory")]
     let page = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let page = page_within(&String::from_utf8_lossy(&page), path);
     Response::from_parts(parts, Body::from(page))

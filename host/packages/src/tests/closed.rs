@@ -8,6 +8,7 @@ use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scop
 
 use crate::credential::PresentedCredential;
 use crate::error_response::{self, Addresses, ErrorContext};
+use crate::error_sentence::ErrorReader;
 use crate::identify::{self, IdentityQuery};
 use packhouse_app::App;
 use packhouse_app::mail::Mail;
@@ -123,6 +124,7 @@ async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
                 addresses,
                 request_id: "r1",
                 head: false,
+                reader: ErrorReader::of(&http::HeaderMap::new(), [].iter(), false),
             };
             let status = error_response::answer(refused, error_context).status();
             assert_eq!(status, 503, "{credential:?}, the bearers' key principal: {key_is_known}");
