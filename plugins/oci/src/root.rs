@@ -37,7 +37,7 @@ fn plan_catalog(_request: &Request, _params: &Params) -> Result<Intent, Failure>
 fn catalog(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
     let instead = "List repositories in the portal or at GET /repositories/, and an image's tags at /v2/NAME/tags/list.";
     let refused = Failure::new(405, "UNSUPPORTED", "catalog not yet implemented");
-    Err(refused.detail(&json!(instead)).header("allow", ""))
+    Err(refused.detail(&json!({"instead": instead})).header("allow", ""))
 }
 
 fn refuse(request: &Request, _params: &Params) -> Result<Intent, Failure> {
