@@ -14,7 +14,7 @@ pub fn host(parts: &Parts) -> Result<Option<String>, &'static str> {
     }
 }
 
-fn named(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, &'static str> {
+pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, &'static str> {
     let mut fields = headers.get_all(HOST).iter();
     let field = fields.next();
     if fields.next().is_some() {

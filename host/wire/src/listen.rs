@@ -251,7 +251,8 @@ where
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let http2 = request.version() == Version::HTTP_2;
         // Who stands before us may have read another host in it, and so another request behind it.
-        let ambiguous = request.headers().get_all(HOST).iter().nth(1).is_some();
+        let ambiguous = request.headers().get_all(HOST).iter().nth(1).is_some()
+            || crate::host::named(request.uri(), request.headers()).is_err();
         let under_way = self.state.begin();
         let outbox = http2.then(|| self.streams.announce());
         let (service, state, draining) =

@@ -127,9 +127,7 @@ fn the_address_is_not_served_to_anyone_else() {
         assert!(!answer.text().contains("jars"), "{}", answer.text());
     }
     // R1 holds for all else.
-    for (method, path) in
-        [("GET", "/repositories"), ("POST", LIST), ("DELETE", LIST)]
-    {
+    for (method, path) in [("GET", "/repositories"), ("POST", LIST), ("DELETE", LIST)] {
         let status = good.send(Request::new(method, path)).status;
         assert!(matches!(status, 400 | 401), "{method} {path} {status}");
     }
