@@ -110,7 +110,7 @@ mod tests {
             if let Some(kept) = email(&text) {
                 prop_assert_eq!(email(&kept), Some(kept.clone()));
                 // What is ASCII when it is kept was ASCII when it was written.
-                prop_assert!(!kept.is_ascii() || text.is_ascii());
+                prop_assert!(!kept.is_ascii() || text.trim().is_ascii());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `composer audit`: the advisories that the operator imported, beside those of the upstreams.
 
-use crate::upstream::{self, Found, unexpected};
+use crate::upstream::{self, unexpected};
 use crate::{advisory, form, name, proxy};
 use packhouse_sdk::{
     Context, Failure, Freshness, Intent, Output, Params, Repository, Request, Response, percent_encode,
@@ -115,7 +115,7 @@ fn ask(cx: &Context, proxy: &Repository, names: &[String], told: &mut Told) -> R
         .limit(ANSWER)
         .metadata()
         .body(fields.collect::<Vec<_>>().join("&").as_bytes());
-    let Found::Here(body) = upstream::found(fetch.start(proxy)?, &target)? else {
+    let Some(body) = upstream::found(fetch.start(proxy)?, &target)? else {
         return Err(unexpected(&target, "the upstream does not answer which advisories there are"));
     };
     let text = upstream::text(&body, &target, ANSWER)?;

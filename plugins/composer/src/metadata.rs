@@ -2,7 +2,6 @@
 
 use crate::members::{self, FORM, Members, difference};
 use crate::records::{self, PackageRecord, file_path};
-use crate::upstream::is_of_upstream;
 use crate::upstream_metadata::Listed;
 use crate::version::Version;
 use crate::{name, proxy};
@@ -95,33 +94,13 @@ fn addressed(request: &Request, name: &str, found: Found) -> Result<Members, Fai
 ///
 /// In a group a member that cannot be read is left out, unless no other member has the package.
 fn versions(cx: &Context, name: &str, dev: bool) -> Result<Option<Vec<Found>>, Failure> {
-    let is_group = cx.target()?.is_group();
-    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
-    let (mut there, mut failed) = (false, None);
-    for repository in cx.sources()? {
-        let more = match of_repository(cx, repository, name, dev) {
-            Err(failure) if is_group && is_of_upstream(&failure) => {
-                let reason = failure.internal.as_deref().unwrap_or_default();
-                let member = repository.name();
-                let fields = [("member", member.as_str()), ("package", name), ("reason", reason)];
-                cx.log().warn("a member is left out of a package's metadata", &fields);
-                failed = failed.or(Some(failure));
-                continue;
-            }
-            more => more?,
-        };
-        there |= more.is_some();
-        for one in more.unwrap_or_default() {
-            if one.version.is_dev() == dev && known.insert(one.version.key()) {
-                found.push(one);
-            }
-        }
-    }
+    let of_sources = cx.all(|repository| of_repository(cx, repository, name, dev))?;
+    let there = !of_sources.is_empty();
+    let mut known = BTreeSet::new();
+    let is_new = |one: &Found| one.version.is_dev() == dev && known.insert(one.version.key());
+    let mut found: Vec<Found> = of_sources.into_iter().flatten().filter(is_new).collect();
     found.sort_by(|one, other| other.version.cmp(&one.version));
-    match failed {
-        Some(failure) if !there => Err(failure),
-        _ => Ok(there.then_some(found)),
-    }
+    Ok(there.then_some(found))
 }
 
 fn of_repository(

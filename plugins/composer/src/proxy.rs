@@ -7,7 +7,7 @@
 use crate::FILE_LIMIT;
 use crate::members;
 use crate::records::{self, Fetched, LARGEST, file_path};
-use crate::upstream::{self, Found, unexpected};
+use crate::upstream::{self, unexpected};
 use crate::upstream_metadata::{self, Dist, Listed, Listing, Root};
 use crate::version::Version;
 use packhouse_sdk::{
@@ -28,12 +28,9 @@ pub(crate) fn versions(
     name: &str,
     dev: bool,
 ) -> Result<Option<Vec<Listed>>, Failure> {
-    let (listed, there) = match listed(cx, proxy, name, dev)? {
-        Found::Here(listed) => (listed, true),
-        Found::Absent => (Vec::new(), false),
-        // A refusal says nothing about which versions there are.
-        Found::Refused => return Ok(None),
-    };
+    let listed = listed(cx, proxy, name, dev)?;
+    let there = listed.is_some();
+    let listed = listed.unwrap_or_default();
     let gone = withdraw(proxy, name, &listed, dev)?;
     let mut all = proxy.offered(name, listed, |one| release(one, false))?;
     all.extend(proxy.offered(name, gone, |one| release(one, true))?);
@@ -41,29 +38,26 @@ pub(crate) fn versions(
 }
 
 /// The versions that the upstream lists, development versions or the others.
-fn listed(cx: &Context, proxy: &Repository, name: &str, dev: bool) -> Result<Found<Vec<Listed>>, Failure> {
+fn listed(cx: &Context, proxy: &Repository, name: &str, dev: bool) -> Result<Option<Vec<Listed>>, Failure> {
     let (root, document) = root(cx, proxy)?;
     let (target, document) = match root.template {
         None => (ROOT.to_owned(), document),
         Some(template) => {
             let asked = if dev { format!("{name}~dev") } else { name.to_owned() };
             let target = upstream::below(proxy, &template.replace("%package%", &asked))?;
-            match upstream::document(cx, proxy, &target)? {
-                Found::Here(document) => (target, document),
-                Found::Absent => return Ok(Found::Absent),
-                Found::Refused => return Ok(Found::Refused),
-            }
+            let Some(document) = upstream::document(cx, proxy, &target)? else { return Ok(None) };
+            (target, document)
         }
     };
     let listing = upstream_metadata::read_listing(&document.text, &document.base, name);
     let listing = listing.map_err(|problem| unexpected(&target, &problem))?;
-    let Some(Listing { mut versions, left_out }) = listing else { return Ok(Found::Absent) };
+    let Some(Listing { mut versions, left_out }) = listing else { return Ok(None) };
     if left_out > 0 {
         let fields = [("package", name), ("versions", &left_out.to_string())];
         cx.log().info("versions left out that Composer cannot read", &fields);
     }
     versions.retain(|one| one.version.is_dev() == dev);
-    Ok(Found::Here(versions))
+    Ok(Some(versions))
 }
 
 /// The upstream's `packages.json`.
@@ -71,11 +65,8 @@ fn listed(cx: &Context, proxy: &Repository, name: &str, dev: bool) -> Result<Fou
 /// # Errors
 /// 502 if the upstream has none.
 pub(crate) fn root(cx: &Context, proxy: &Repository) -> Result<(Root, upstream::Document), Failure> {
-    let document = match upstream::document(cx, proxy, ROOT)? {
-        Found::Here(document) => document,
-        Found::Absent => return Err(unexpected(ROOT, "not there")),
-        Found::Refused => return Err(unexpected(ROOT, "the upstream refuses it")),
-    };
+    let document = upstream::document(cx, proxy, ROOT)?;
+    let document = document.ok_or_else(|| unexpected(ROOT, "not there, or the upstream refuses it"))?;
     let root = upstream_metadata::read_root(&document.text, &document.base);
     let root = root.ok_or_else(|| unexpected(ROOT, "neither a metadata-url nor packages"))?;
     Ok((root, document))
@@ -165,7 +156,7 @@ pub(crate) fn file(
         }
         tried = one.dist.as_ref().filter(|_| !withdrawn);
     }
-    let listed = listed(cx, proxy, name, version.is_dev())?.here().unwrap_or_default();
+    let listed = listed(cx, proxy, name, version.is_dev())?.unwrap_or_default();
     let key = version.key();
     let one = listed.iter().find(|one| one.version.key() == key && asked.is_state(one));
     match (one, &known) {
@@ -199,7 +190,7 @@ fn serve(
     if let Some(sha1) = &dist.sha1 {
         fetch = fetch.expect(&Digest::new("sha1", sha1)?);
     }
-    let Some(body) = upstream::found(fetch.start(proxy)?, &target)?.here() else { return Ok(None) };
+    let Some(body) = upstream::found(fetch.start(proxy)?, &target)? else { return Ok(None) };
     let response = Response::blob(body).content_type(media_type(kind));
     let settled = !one.version.is_dev() || asked.reference.is_some();
     Ok(Some(if settled { response.immutable() } else { response.revalidate() }))

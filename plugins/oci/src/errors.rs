@@ -34,6 +34,10 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
         ("rate_limited", new("TOOMANYREQUESTS", "{sentence}").status(429)),
         ("maintenance", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),
         ("read_only", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),
+        (
+            "stored_data_damaged",
+            new("UNKNOWN", "{sentence}").status(500).members(json!({"code": "{host_code}"})),
+        ),
         ("group_empty", new("NAME_UNKNOWN", "group repository has no members").status(404)),
         ("name_claimed", new("MANIFEST_UNKNOWN", "manifest not found").status(404)),
         ("no_repository_name", new("NAME_INVALID", "invalid repository name").status(400)),

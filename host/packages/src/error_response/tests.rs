@@ -101,6 +101,8 @@ fn a_formats_own_failure_keeps_its_words_but_not_its_challenge() {
 
 #[test]
 fn a_registry_gets_its_own_codes() {
+    let unavailable =
+        format!("the upstream registry cannot be used: {}", catalogue::UPSTREAM_UNAVAILABLE.sentence);
     for (row, status, code, message) in [
         (&catalogue::UNAUTHORIZED, 401, "UNAUTHORIZED", "authentication required"),
         (&catalogue::REPOSITORY_NOT_REACHED, 403, "DENIED", "insufficient permissions"),
@@ -120,7 +122,7 @@ fn a_registry_gets_its_own_codes() {
         ),
         (&catalogue::FILE_TOO_LARGE, 400, "SIZE_INVALID", "provided length did not match content length"),
         (&catalogue::TOO_MANY_ATTEMPTS, 429, "TOOMANYREQUESTS", "too many attempts"),
-        (&catalogue::UPSTREAM_UNAVAILABLE, 502, "UNAVAILABLE", "the upstream registry cannot be used"),
+        (&catalogue::UPSTREAM_UNAVAILABLE, 502, "UNAVAILABLE", &unavailable),
         (&catalogue::FORMAT_DISABLED, 503, "UNAVAILABLE", "service unavailable"),
         (&catalogue::DDB_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
         (&catalogue::SSO_CONFIG_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
