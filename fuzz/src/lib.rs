@@ -224,8 +224,11 @@ pub fn oci_manifest(bytes: &[u8]) {
 pub fn attestation(bytes: &[u8]) {
     use packhouse_attest::{Trust, TrustFiles, Verdict, judge};
     static TRUST: std::sync::LazyLock<Trust> = std::sync::LazyLock::new(|| {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/sigstore/trusted_root.json");
-        Trust::read(&TrustFiles { roots: vec![root.into()], ..TrustFiles::default() }).unwrap()
+        // Compiled here and in the tests: each in its own folder of the checkout.
+        let folders = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let mut roots = folders.map(|folder| folder.join("tests/fixtures/sigstore/trusted_root.json"));
+        let roots = roots.find(|root| root.is_file()).into_iter().collect();
+        Trust::read(&TrustFiles { roots, ..TrustFiles::default() }).unwrap()
     });
     let Some((form, bytes)) = bytes.split_first() else { return };
     let kind = match form % 4 {

@@ -1,6 +1,7 @@
 //! The program under test: the release binary, on ports of its own, over a data folder that goes when it goes.
 
 use crate::http::Client;
+use crate::race::Ended;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -280,8 +281,9 @@ impl Server {
                 }
                 most
             });
+            let ended = Ended(&done);
             let result = work();
-            done.store(true, Ordering::Relaxed);
+            drop(ended);
             (result, watcher.join().expect("the watcher ends"))
         })
     }

@@ -1,5 +1,6 @@
 //! Bringing advisories in: read on a thread of their own, written in pieces, so that memory holds one piece of them and no more.
 
+use crate::boxed;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,7 @@ type Found = Result<Box<(OsvRecord, String)>, String>;
 ///
 /// # Errors
 /// Any [`ImportError`].
+#[boxed]
 pub async fn import(store: &Store, path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     let (sender, mut records) = mpsc::channel::<Found>(64);
     let from = path.to_owned();

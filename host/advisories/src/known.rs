@@ -1,6 +1,7 @@
 //! What is known of packages and versions, remembered until advisories are brought in again. Where none ever were, nothing is asked of the
 //! database.
 
+use crate::boxed;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -55,6 +56,7 @@ impl Advisories {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn follow(&self) -> Result<bool, StoreError> {
         let AdvisoryState { number, changed_at } = self.store.advisory_state().await?;
         self.changed_at.store(changed_at.unwrap_or_default(), Ordering::Relaxed);
@@ -85,6 +87,7 @@ impl Advisories {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn of_package(
         &self,
         description: &Description,
@@ -97,6 +100,7 @@ impl Advisories {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn of_named(
         &self,
         ecosystem: &str,
@@ -128,6 +132,7 @@ impl Advisories {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn of_versions(
         &self,
         plugin: &Plugin,
@@ -152,6 +157,7 @@ impl Advisories {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn malware(
         &self,
         plugin: &Plugin,

@@ -11,6 +11,8 @@ pub mod purl;
 mod record;
 mod severity;
 
+// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+use async_recursion::async_recursion as boxed;
 pub use import::{ImportError, ImportOptions, Imported, import};
 pub use known::{Advisories, OfPackage};
 pub use record::{Advisory, Cvss, MAX_RECORD_BYTES, OsvRecord, RecordError, time};

@@ -1,6 +1,7 @@
 //! Signed statements about packages are judged here: what comes, at once, and all of them again when what is trusted has changed. No publish
 //! waits for it, and no network is asked.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ pub fn read(config: &Config) -> Result<Trust> {
 }
 
 /// Judges until the stop.
+#[boxed]
 pub async fn judge(app: Arc<App>) {
     let mut reloads = app.reloads();
     let mut all = true;

@@ -21,6 +21,8 @@ pub mod served;
 pub mod sso;
 pub mod webhooks;
 
+// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+use async_recursion::async_recursion as boxed;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -231,6 +233,7 @@ impl App {
     }
 
     /// The organization that the server's operators belong to: the first that was made. None in an empty database.
+    #[boxed]
     pub async fn first_organization(&self) -> Result<Option<OrganizationId>, StoreError> {
         if let Some(first) = self.first_organization.get() {
             return Ok(Some(*first));

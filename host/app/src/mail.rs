@@ -1,6 +1,7 @@
 //! Mail: invitations and password resets, as plain text over SMTP, where the operator has set `smtp_url`. The API returns every code
 //! as well, so a mail that cannot be sent costs nothing but the mail: it is told in the log, without the code.
 
+use crate::boxed;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -48,6 +49,7 @@ impl Mail {
     }
 
     /// Sends a letter. None where no mail server is set; else whether the server took it. Why not is in the log.
+    #[boxed]
     pub async fn send(&self, letter: Letter) -> Option<bool> {
         let route = self.route.as_ref()?;
         let sent = tokio::time::timeout(PATIENCE, route.send(&letter)).await;

@@ -1,6 +1,7 @@
 //! Answers to authorities that want names proven (ACME): kept in the database, because they may ask any of its servers, and given in
 //! a handshake (RFC 8737) or over plain HTTP (RFC 8555, section 8.3).
 
+use crate::boxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,7 @@ impl Proofs {
     }
 
     /// The answer to the question in the path of a plain request.
+    #[boxed]
     pub async fn over_http(&self, token: &str) -> Option<String> {
         let proofs = self.all().await.ok()?;
         proofs.iter().find(|proof| proof.token == token).map(|proof| proof.key_authorization.clone())

@@ -1,6 +1,7 @@
 //! Recorded calls of plugins between the recorder of this process and the store: what is armed there, on whichever server, is recorded here,
 //! and what is recorded here is kept there.
 
+use crate::boxed;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ const LOOKS_TO_FORGET: u32 = 30;
 const MOST: u64 = 64 << 20;
 
 /// Records what the store wants recorded, from now on. `Unavailable` when it does not answer: it stays as it was then.
+#[boxed]
 pub async fn arm(app: &App) -> Result<(), StoreError> {
     let sets = app.store.armed_recording_sets().await?;
     let armed = sets.into_iter().map(|set| Armed {
@@ -35,6 +37,7 @@ pub async fn arm(app: &App) -> Result<(), StoreError> {
 }
 
 /// Does all this until the stop.
+#[boxed]
 pub async fn run(app: Arc<App>) {
     recorder(&app).hide(packhouse_identity::SECRET_PREFIXES.map(str::to_owned).into());
     let mut looks = tokio::time::interval(LOOK);

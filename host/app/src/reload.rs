@@ -1,5 +1,6 @@
 //! The settings read again while the server runs: what may change takes effect at once, and what needs a restart is said.
 
+use crate::boxed;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -90,6 +91,7 @@ pub struct Reloads(Option<watch::Receiver<u64>>);
 
 impl Reloads {
     /// Resolves once the settings were read again since this was asked last.
+    #[boxed]
     pub async fn next(&mut self) {
         if let Some(done) = &mut self.0
             && done.changed().await.is_ok()

@@ -1,5 +1,6 @@
 //! Which organization is served at a host, and by which address the server knows itself.
 
+use crate::boxed;
 use packhouse_store::{OrganizationId, OrganizationRow, StoreError};
 use packhouse_wire::host::without_port;
 use packhouse_wire::site::Site;
@@ -18,6 +19,7 @@ pub struct Served {
 
 /// Who is served at this address: the organization of its host, or the only one there is. None for an address of another host; a
 /// server without a public address is known by the name that the request itself has, `asked`.
+#[boxed]
 pub async fn find_served(
     app: &App,
     address: &Url,

@@ -1,5 +1,6 @@
 //! Which backups a place has, and which were broken off.
 
+use crate::boxed;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ pub enum State {
 }
 
 /// The backups of a place, the oldest first.
+#[boxed]
 pub async fn list(vault: &Vault) -> anyhow::Result<Vec<Found>> {
     let mut by_id: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in vault.place.list("backups/").await? {

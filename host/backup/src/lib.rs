@@ -34,6 +34,8 @@ mod take;
 mod vault;
 mod verify;
 
+// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+use async_recursion::async_recursion as boxed;
 pub use catalog::{Found, State, list};
 pub use keys::KeyFiles;
 pub use manifest::{Manifest, SealingKey, StoredTable};

@@ -1,5 +1,6 @@
 //! A backup is put into an empty place. All of it is read and compared first, so that nothing is written of one that is damaged.
 
+use crate::boxed;
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -36,6 +37,7 @@ pub struct Restored {
 /// Restores the backup of this id, or the newest, into the empty database and storage of this configuration. `sealing_key` is the file
 /// that the key of sealed secrets goes to, unless the settings have one. An error says what is wrong with the backup or with the place; a
 /// restore that was broken off is gone on with.
+#[boxed]
 pub async fn restore(
     vault: &Arc<Vault>,
     id: Option<&str>,

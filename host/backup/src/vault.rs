@@ -1,5 +1,6 @@
 //! A place of backups with its keys: files that are encrypted, or not, and hashed on their way.
 
+use crate::boxed;
 use age::x25519::Recipient;
 use age::{Decryptor, Encryptor};
 use anyhow::{Context, bail, ensure};
@@ -47,6 +48,7 @@ struct Header {
 impl Vault {
     /// To take backups in: what is no place of backups yet becomes one if it is empty. An error where it is neither, or where the keys are
     /// not its own.
+    #[boxed]
     pub async fn for_taking(place: Place, keys: &KeyFiles) -> anyhow::Result<Vault> {
         let found = match header(&place).await? {
             Some(found) => found,
@@ -57,6 +59,7 @@ impl Vault {
     }
 
     /// To read backups in that are what the reader demands. An error where it is no place of backups, or where the keys do not open it.
+    #[boxed]
     pub async fn for_reading(place: Place, keys: &KeyFiles, demand: Demand) -> anyhow::Result<Vault> {
         let found = header(&place).await?.context(NONE)?;
         let opening = keys.opening(&found.0)?;
@@ -64,6 +67,7 @@ impl Vault {
     }
 
     /// To list and prune backups, which takes no key.
+    #[boxed]
     pub async fn for_looking(place: Place) -> anyhow::Result<Vault> {
         let found = header(&place).await?.context(NONE)?;
         Ok(Vault::closed(place, found))

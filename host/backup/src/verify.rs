@@ -1,5 +1,6 @@
 //! Everything that backups consist of is read again and compared with what was written.
 
+use crate::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, Write as _};
@@ -34,6 +35,7 @@ pub struct Verified {
 
 /// Reads the backup of this id, or all of them. A backup whose proof does not show what the vault's reader demands is damaged. An error
 /// where nothing could be told, as when the place does not answer.
+#[boxed]
 pub async fn verify(vault: &Arc<Vault>, id: Option<&str>) -> anyhow::Result<Verified> {
     let mut verified = Verified::default();
     let mut manifests = Vec::new();

@@ -5,6 +5,7 @@
 //! header that could name another. The key is derived from the sealing key, which every server of a database has in common, and a
 //! salt that the database keeps: so each accepts what another gave out, and whoever reads the database can sign nothing.
 
+use crate::boxed;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -148,6 +149,7 @@ pub struct Bearers {
 
 impl Bearers {
     /// The bearer of these claims.
+    #[boxed]
     pub async fn sign(&self, store: &Store, sealer: &Sealer, bearer: &Bearer) -> Result<Secret, BearerError> {
         let claims = serde_json::to_vec(bearer)
             .map_err(|error| StoreError::Corrupt(format!("a bearer's claims: {error}")))?;
@@ -157,6 +159,7 @@ impl Bearers {
     }
 
     /// The claims of a bearer that was signed with this key for this database and that has not expired at `now`; else none.
+    #[boxed]
     pub async fn verify(
         &self,
         store: &Store,

@@ -1,6 +1,7 @@
 //! Passwords: Argon2id, on threads of its own and a few at a time, because one check costs tens of milliseconds and
 //! megabytes by design.
 
+use crate::boxed;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,6 +92,7 @@ impl Passwords {
     }
 
     /// The hash to be kept, in PHC form.
+    #[boxed]
     pub async fn hash(&self, password: Secret) -> anyhow::Result<String> {
         let _place = self.turn().await?;
         metrics::counter!("packhouse_password_hashes_total").increment(1);
@@ -99,6 +101,7 @@ impl Passwords {
 
     /// Whether the password is that of the hash. With no hash, as for a member who is not known, one that no password has
     /// is checked instead, so that the answer takes as long. An error when too many wait already: anybody can make one wait.
+    #[boxed]
     pub async fn check(&self, password: Secret, known: Option<String>) -> anyhow::Result<bool> {
         let Hashing { waiting, most_waiting, .. } = self.now();
         if waiting >= most_waiting {

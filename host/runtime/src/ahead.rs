@@ -1,5 +1,6 @@
 //! Components compiled ahead, one after another: for the next start of one server, or for a package, whose starts then compile nothing.
 
+use crate::boxed;
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -44,11 +45,13 @@ impl Ahead {
     }
 
     /// Compiles a file.
+    #[boxed]
     pub async fn file(&self, file: &Path) -> Result<CompiledAhead, LoadError> {
         Ok(compiled(load::examine(&self.compiler, file, true, self.most).await?))
     }
 
     /// Compiles a component of the store, by its digest.
+    #[boxed]
     pub async fn bytes(&self, digest: &str, bytes: Bytes) -> Result<CompiledAhead, LoadError> {
         Ok(compiled(load::examine_bytes(&self.compiler, Path::new(digest), bytes, true, self.most).await?))
     }

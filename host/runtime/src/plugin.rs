@@ -1,5 +1,6 @@
 //! One loaded plugin: its functions, each put to a fresh instance, but that `handle` may go on in that of `route`.
 
+use crate::boxed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,6 +141,7 @@ impl Plugin {
     }
 
     /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only. Any [`CallError`].
+    #[boxed]
     pub async fn check(&self, mut call: Call) -> Result<Result<(), Failure>, CallError> {
         (call.body, call.parts, call.appended) = (None, Vec::new(), None);
         let name = self.name("check", &call.head, Some(&call));
@@ -157,6 +159,7 @@ impl Plugin {
 
     /// Answers the request. What was kept is durable when this returns an [`Answer`]; of a [`Failure`] and of an error nothing is
     /// left but what was committed before. Any [`CallError`].
+    #[boxed]
     pub async fn handle(&self, mut call: Call) -> Result<Result<Answer, Failure>, CallError> {
         let name = self.name("handle", &call.head, Some(&call));
         let handed = Handed::of(&mut call);
@@ -209,6 +212,7 @@ impl Plugin {
     }
 
     /// Removes a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
+    #[boxed]
     pub async fn delete_version(
         &self,
         call: Call,
@@ -225,6 +229,7 @@ impl Plugin {
     }
 
     /// Marks a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
+    #[boxed]
     pub async fn mark_version(
         &self,
         call: Call,
@@ -248,6 +253,7 @@ impl Plugin {
 
     /// What people are shown of a version of the call's target. All handles are read-only. `NotOffered` without the ability,
     /// `Unreadable` for what is not as the contract says; else any [`CallError`].
+    #[boxed]
     pub async fn present_version(
         &self,
         mut call: Call,
@@ -319,6 +325,7 @@ impl Plugin {
 
     /// What retention has to know of these versions of the call's target, at most 1,000 of them; nothing of one that is not there. All
     /// handles are read-only. `NotOffered` without the ability, `Host` for what is not as the contract says; else any [`CallError`].
+    #[boxed]
     pub async fn judge_versions(
         &self,
         call: Call,
@@ -339,6 +346,7 @@ impl Plugin {
 
     /// A page of what the call's target holds and nobody is shown; `after` is empty, or what the page before said. As
     /// [`judge_versions`](Plugin::judge_versions).
+    #[boxed]
     pub async fn list_unshown(
         &self,
         call: Call,
@@ -391,6 +399,7 @@ impl Plugin {
     /// Where each of these versions stands among them in the format's order, 0 the lowest, equal ones at the same place; none for what is
     /// no version. It reaches nothing, and another call may wait for it. `NotOffered` without the ability, `BadAnswer` for what is not as
     /// the contract says; else any [`CallError`].
+    #[boxed]
     pub async fn compare_versions(&self, versions: &[String]) -> Result<Vec<Option<u32>>, CallError> {
         let Some(indices) = &self.code.versions else { return Err(CallError::NotOffered("versions")) };
         let bytes: usize = versions.iter().map(String::len).sum();

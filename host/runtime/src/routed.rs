@@ -1,5 +1,6 @@
 //! A plugin's `route`, and what comes of it for a request that goes on: the intent, and the instance in which `handle` may go on.
 
+use crate::boxed;
 use std::sync::Arc;
 
 use wasmtime::component::Instance;
@@ -39,6 +40,7 @@ impl RoutedInstance<'_> {
 
 impl Plugin {
     /// Asks what a request would do; `kind` is the repository's. Nothing can be reached from it. Any [`CallError`] but `Store`.
+    #[boxed]
     pub async fn route(
         &self,
         kind: &str,

@@ -1,5 +1,6 @@
 //! All plugins of a server, which of them serve, and a look at one file without a server.
 
+use crate::boxed;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -53,6 +54,7 @@ impl Examined {
 impl Runtime {
     /// Loads every `*.wasm` of the configured folder, compiling in parallel. One that cannot be loaded is an error that names the
     /// file and says what was wanted and what was found; so are two of one format, and a configured plugin that is not there.
+    #[boxed]
     pub async fn load(config: RuntimeConfig, store: Store) -> Result<Runtime, LoadError> {
         let runtime = Runtime::examine(config).await?.with(&store)?;
         match runtime.folder.take_refused() {
@@ -62,12 +64,14 @@ impl Runtime {
     }
 
     /// The part of [`Runtime::load`] that needs no store, so that one can be opened meanwhile.
+    #[boxed]
     pub async fn examine(config: RuntimeConfig) -> Result<Examined, LoadError> {
         Ok(Examined { found: load::find(&config, true).await?, config })
     }
 
     /// The same of what was compiled before. What was not is told by [`Runtime::uncompiled`]; everything is compiled all the same where
     /// only that can tell whether a plugin is there that is configured.
+    #[boxed]
     pub async fn examine_kept(config: RuntimeConfig) -> Result<Examined, LoadError> {
         let found = load::find(&config, false).await?;
         if found.uncompiled.is_empty() || found.knows(config.per_plugin.keys()) {
@@ -88,6 +92,7 @@ impl Runtime {
     }
 
     /// Compiles one of them: then it is among those of the folder, or of those that are none.
+    #[boxed]
     pub async fn compile_file(&self, file: &Path) {
         self.loader.compile_file(file, &self.folder).await;
     }
@@ -161,6 +166,7 @@ impl Runtime {
 
     /// Loads a component of the store, under its digest as its name. It serves once it is part of a set that [`Runtime::serve`] is given,
     /// and stays loaded until [`Runtime::let_go`]. `Plugin` says why it cannot be run here.
+    #[boxed]
     pub async fn load_component(&self, digest: &str, bytes: Bytes) -> Result<Arc<Plugin>, LoadError> {
         let loaded = self.loader.examine(digest, bytes).await?;
         let plugin = Arc::new(self.loader.plugin(None, loaded)?);
@@ -169,6 +175,7 @@ impl Runtime {
     }
 
     /// The same, if it was compiled before; none where it was not.
+    #[boxed]
     pub async fn load_kept(&self, digest: &str, bytes: Bytes) -> Result<Option<Arc<Plugin>>, LoadError> {
         let Some(loaded) = self.loader.examine_kept(digest, bytes).await? else { return Ok(None) };
         let plugin = Arc::new(self.loader.plugin(None, loaded)?);
@@ -177,6 +184,7 @@ impl Runtime {
     }
 
     /// What these bytes are. `Plugin` says why they cannot be run here.
+    #[boxed]
     pub async fn inspect_component(&self, name: &str, bytes: Bytes) -> Result<Inspection, LoadError> {
         let loaded = self.loader.examine(name, bytes).await?;
         Ok(Inspection::of(PathBuf::from(name), loaded))

@@ -1,6 +1,7 @@
 //! What happened on each day: how many versions were published and how many were fetched, of a package, a repository or an organization.
 //! Publishes are counted by the database with each commit, downloads behind it (`write_behind`); both are kept for [`ACTIVITY_DAYS`].
 
+use crate::boxed;
 use std::collections::BTreeMap;
 
 use crate::db::{Row, values};
@@ -86,6 +87,7 @@ impl Store {
     }
 
     /// Forgets days that are told of no more; how many rows. In pieces, so that no publish waits long.
+    #[boxed]
     pub async fn forget_activity(&self) -> Result<u64, StoreError> {
         let before = day_of(self.now_ms()) - ACTIVITY_DAYS + 1;
         self.inner.db.delete_in_pieces(FORGET, before, AT_ONCE).await

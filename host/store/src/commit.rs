@@ -1,5 +1,6 @@
 //! Committing: what a commit names is made durable, and handed to the writer.
 
+use crate::boxed;
 use std::sync::Arc;
 
 use crate::blobs::Blob;
@@ -16,6 +17,7 @@ const EXAMINATIONS: u32 = 8;
 impl Store {
     /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits or the repository is not there,
     /// `QuotaExceeded` when it publishes and would pass a quota, `Unavailable` when it is not known whether it is applied.
+    #[boxed]
     pub async fn commit(&self, repository: RepositoryId, commit: Commit) -> Result<Outcome, StoreError> {
         let mut commit = checked(commit)?;
         let keeps = std::mem::take(&mut commit.keeps);
@@ -31,6 +33,7 @@ impl Store {
 
     /// Makes blobs durable and holds them in this repository for the time of grace. From a blob that another repository holds
     /// nothing is copied. `Invalid` when the repository is not there, or a blob no longer is.
+    #[boxed]
     pub async fn keep(&self, repository: RepositoryId, blobs: &[Blob]) -> Result<(), StoreError> {
         if blobs.is_empty() {
             return Ok(());

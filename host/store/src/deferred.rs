@@ -1,6 +1,7 @@
 //! The store's verbs whose writes are deferred: uses of credentials and of cached answers, refusals, and fetches of
 //! files.
 
+use crate::boxed;
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, CacheName, RepositoryId, TokenId, now_ms};
 use crate::store::Store;
@@ -21,6 +22,7 @@ impl Store {
 
     /// Writes what [`Store::token_used`] and [`Store::access_key_used`] remembered. `Unavailable` when it could not be written;
     /// it is kept for the next time.
+    #[boxed]
     pub async fn write_token_use(&self) -> Result<(), StoreError> {
         self.inner.used_credentials.flush().await
     }
@@ -31,6 +33,7 @@ impl Store {
     }
 
     /// Writes what [`Store::cache_used`] remembered. `Unavailable` when it could not be written; it is kept for the next time.
+    #[boxed]
     pub async fn write_cache_use(&self) -> Result<(), StoreError> {
         self.inner.used_answers.flush().await
     }
@@ -50,11 +53,13 @@ impl Store {
     }
 
     /// Writes what [`Store::downloaded`] counted. `Unavailable` when it could not be written; it is kept for the next time.
+    #[boxed]
     pub async fn write_downloads(&self) -> Result<(), StoreError> {
         self.inner.downloads.flush().await
     }
 
     /// Writes what [`Store::refused`] counted. `Unavailable` when it could not be written; it is kept for the next time.
+    #[boxed]
     pub async fn write_refusals(&self) -> Result<(), StoreError> {
         self.inner.refusals.flush().await
     }

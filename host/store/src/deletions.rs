@@ -1,6 +1,7 @@
 //! Packages that are being deleted: a row says what is left, so that another server can continue when the one that worked on it
 //! is gone.
 
+use crate::boxed;
 use std::time::Duration;
 
 use crate::accounts::AuditEvent;
@@ -29,6 +30,7 @@ pub struct Deletion {
 
 impl Store {
     /// Records that these versions are to be deleted, claimed by the caller.
+    #[boxed]
     pub async fn begin_deletion(
         &self,
         repository: RepositoryId,
@@ -46,6 +48,7 @@ impl Store {
     }
 
     /// Claims a deletion that no server works on.
+    #[boxed]
     pub async fn claim_deletion(&self) -> Result<Option<Deletion>, StoreError> {
         let sql = "SELECT id FROM deletions WHERE claimed_until <= $1 ORDER BY id LIMIT 1";
         let rows = self.inner.db.fetch_uncounted(sql, values![self.now_ms()]).await?;
@@ -60,6 +63,7 @@ impl Store {
     }
 
     /// Records which versions are left and renews the claim; with none left the deletion is removed.
+    #[boxed]
     pub async fn go_on_with_deletion(&self, id: i64, left: &[String]) -> Result<(), StoreError> {
         if left.is_empty() {
             return self.inner.db.execute("DELETE FROM deletions WHERE id = $1", values![id]).await.map(drop);
@@ -69,6 +73,7 @@ impl Store {
     }
 
     /// Gives the claim back: any server may claim the deletion after `pause`.
+    #[boxed]
     pub async fn leave_deletion(&self, id: i64, pause: Duration) -> Result<(), StoreError> {
         let sql = "UPDATE deletions SET claimed_until = $2 WHERE id = $1";
         self.inner.db.execute(sql, values![id, self.deletion_claim(pause)]).await.map(drop)

@@ -1,6 +1,7 @@
 //! Looking at a database and a storage of blobs without changing anything of what they hold: for `packhouse doctor` and
 //! `packhouse migrate --check`.
 
+use crate::boxed;
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ pub fn known_schema() -> usize {
 }
 
 /// Asks the database what it is. `Unavailable` when it cannot be reached, `Invalid` for an address that makes no sense.
+#[boxed]
 pub async fn examine_database(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
     let asked = async {
         if config.database_url.starts_with("sqlite:") { sqlite(config).await } else { postgres(config).await }
@@ -54,6 +56,7 @@ pub async fn examine_database(config: &StoreConfig) -> Result<DatabaseFacts, Sto
 }
 
 /// Whether blobs can be written, read and removed: with a blob of its own. `Invalid` where credentials are not taken.
+#[boxed]
 pub async fn examine_blobs(config: &StoreConfig) -> Result<(), StoreError> {
     let storage = Storage::open(config).await?;
     storage.check_access().await?;

@@ -1,6 +1,7 @@
 //! Which versions a token fetched in a time, by days.
 
 use crate::activity::day_of;
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, TokenId};
@@ -46,6 +47,7 @@ pub struct FetchedVersions {
 
 impl Store {
     /// The versions of a repository that a token fetched on these days, of at most `limit` that it ever fetched there behind `after`.
+    #[boxed]
     pub async fn fetched_versions(
         &self,
         token: TokenId,
@@ -72,6 +74,7 @@ impl Store {
     }
 
     /// Forgets what was fetched last more than `days` days ago; how much that was.
+    #[boxed]
     pub async fn forget_fetches(&self, days: i64) -> Result<u64, StoreError> {
         let before = day_of(self.now_ms()) - days + 1;
         self.inner.db.delete_in_pieces(FORGET, before, AT_ONCE).await

@@ -5,6 +5,7 @@
 //! finds it held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was
 //! interrupted goes on from the orphans.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -46,6 +47,7 @@ pub struct Collected {
 impl Store {
     /// Removes blobs that nothing holds, uploads that expired, and leftovers. `Unavailable` when database or storage failed; what
     /// was begun then goes on at the next call.
+    #[boxed]
     pub async fn collect_garbage(&self) -> Result<Collected, StoreError> {
         let uploads = self.expire_uploads().await?;
         self.forget_leases().await?;

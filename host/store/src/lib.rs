@@ -61,6 +61,8 @@ pub use advisories::{
     AdvisoryFilter, AdvisoryPut, AdvisoryRow, AdvisoryState, AdvisoryTotals, ListedAdvisory,
 };
 pub use answers::{AnswerChange, StoredAnswer};
+// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+use async_recursion::async_recursion as boxed;
 pub use attestations::{
     Attestation, AttestedFacts, Judged, MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement,
     ToJudge, Verdict,

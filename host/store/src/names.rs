@@ -1,5 +1,6 @@
 //! Which packages repositories hold: those of which they show a version, and those of which a record of theirs says so.
 
+use crate::boxed;
 use std::collections::BTreeSet;
 
 use crate::db::Value;
@@ -25,6 +26,7 @@ pub struct PackageName {
 impl Store {
     /// Those of these packages that one of the repositories holds, at this moment. A seek for each package and repository, in one
     /// statement for up to a thousand packages (a hundred with keys); none where there is nothing to look for.
+    #[boxed]
     pub async fn held_names(
         &self,
         repositories: &[RepositoryId],

@@ -1,5 +1,6 @@
 //! Packages as they are listed, a page at a time: each is told by indexes, however many packages, versions and files there are.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use crate::db::{MultiRow, Row, Value, values};
@@ -36,6 +37,7 @@ pub struct PackageSummary {
 
 impl Store {
     /// The names of at most `limit` packages after this one, in the order of their bytes.
+    #[boxed]
     pub async fn package_names(
         &self,
         repository: RepositoryId,
@@ -48,6 +50,7 @@ impl Store {
     }
 
     /// These packages, in this order.
+    #[boxed]
     pub async fn package_summaries(
         &self,
         repository: RepositoryId,

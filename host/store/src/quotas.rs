@@ -1,6 +1,7 @@
 //! Quotas: how many bytes a repository, and all of an organization, may show. A commit is judged by them in the transaction that
 //! applies it (`writer/quota.rs`); here is what can be told before, of a publish that says how many bytes it brings.
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::{ExceededQuota, QuotaOf, StoreError};
 use crate::ids::{OrganizationId, RepositoryId};
@@ -32,6 +33,7 @@ impl QuotasOf {
 impl Store {
     /// The quota that a file of this path and of at least so many bytes would pass as things are; no statement where none is set. What
     /// passes here may be refused by the commit, which decides.
+    #[boxed]
     pub async fn exceeded_by(
         &self,
         organization: OrganizationId,

@@ -2,6 +2,7 @@
 //! of all, and age; what is over goes, the oldest first.
 
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Columns, Row, Transaction, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RecordingId, RecordingSetId, RepositoryId, new_id};
@@ -115,6 +116,7 @@ pub struct NewRecording {
 impl Store {
     /// Wants calls of a repository recorded, for [`RECORDING_DAYS`] at most; none when there are [`MAX_RECORDING_SETS`] already. `Invalid`
     /// for a number of calls that is none.
+    #[boxed]
     pub async fn create_recording_set(
         &self,
         new: NewRecordingSet,
@@ -165,6 +167,7 @@ impl Store {
     }
 
     /// All sets that record calls of formats' plugins, of every organization.
+    #[boxed]
     pub async fn armed_recording_sets(&self) -> Result<Vec<RecordingSet>, StoreError> {
         let sql = format!("{SETS} WHERE {ARMED} AND s.rule IS NULL ORDER BY s.id");
         let rows = self.inner.db.fetch_uncounted(sql, values![self.now_ms()]).await?;
@@ -172,6 +175,7 @@ impl Store {
     }
 
     /// The set of this identifier, of this organization and format.
+    #[boxed]
     pub async fn recording_set(
         &self,
         organization: OrganizationId,
@@ -185,6 +189,7 @@ impl Store {
 
     /// Keeps a recording in a set: of failing calls the last ones stay, else the first. False where the set is gone or has enough, and
     /// for what is too large.
+    #[boxed]
     pub async fn keep_recording(&self, of: RecordingSetId, new: NewRecording) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?.uncounted();
         // Others that keep one in the same set wait for this row.
@@ -206,6 +211,7 @@ impl Store {
     }
 
     /// Recordings of an organization's repositories of a format, the newest first; of one set alone where one is named.
+    #[boxed]
     pub async fn recordings(
         &self,
         organization: OrganizationId,
@@ -226,6 +232,7 @@ impl Store {
     }
 
     /// The file of a recording, as it was kept.
+    #[boxed]
     pub async fn recording(
         &self,
         organization: OrganizationId,
@@ -239,6 +246,7 @@ impl Store {
     }
 
     /// Removes a set with what it holds, or one recording; false where there is neither of this identifier.
+    #[boxed]
     pub async fn delete_recordings(
         &self,
         organization: OrganizationId,
@@ -263,6 +271,7 @@ impl Store {
     }
 
     /// Removes the sets that are over, and those of repositories and of rules that are gone.
+    #[boxed]
     pub async fn forget_recordings(&self) -> Result<u64, StoreError> {
         let over = "DELETE FROM recording_sets WHERE created_at <= $1 OR CASE WHEN rule IS NULL \
                     THEN NOT EXISTS (SELECT 1 FROM repositories p WHERE p.id = recording_sets.repository) \

@@ -2,6 +2,7 @@
 //! removed afterwards, in pieces that keep no publish waiting for long, each durable by itself. So a server that is killed in
 //! between loses nothing but the piece it was at, and whichever server finds the repository with nobody at it goes on.
 
+use crate::boxed;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -58,6 +59,7 @@ struct Removal {
 impl Store {
     /// Deletes a repository with all that it holds; false when there is none. Its name is free and it is out of everybody's sight
     /// when this returns, and [`Store::remove_deleted`] removes the rest. Its blobs are left to the collection of garbage.
+    #[boxed]
     pub async fn delete_repository(
         &self,
         organization: OrganizationId,
@@ -96,6 +98,7 @@ impl Store {
     }
 
     /// Returns once a repository was deleted through this handle, at once when that was since the last call.
+    #[boxed]
     pub async fn until_deleted(&self) {
         self.inner.deleted.notified().await;
     }
@@ -103,6 +106,7 @@ impl Store {
     /// Removes what deleted repositories held, one repository after the other; how many are gone for good. One that another server is
     /// at is left to it. `Unavailable` when the database failed: the next call goes on from there, on any server. One that fails holds
     /// up no other.
+    #[boxed]
     pub async fn remove_deleted(&self) -> Result<u64, StoreError> {
         let (mut gone, mut failed) = (0, None);
         while let Some(removal) = self.claim_removal().await? {

@@ -1,5 +1,6 @@
 //! Scrub: every stored blob read again and its SHA-256 compared.
 
+use crate::boxed;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,7 @@ enum Condition {
 impl Store {
     /// Reads every blob, at most `bytes_per_second`, and names those that are damaged or missing. `Unavailable` when database
     /// or storage failed.
+    #[boxed]
     pub async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<ScrubReport, StoreError> {
         let mut report = ScrubReport::default();
         let mut pace = Pace { since: Instant::now(), bytes: 0, per_second: bytes_per_second };

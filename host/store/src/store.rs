@@ -1,5 +1,6 @@
 //! The store: its parts, opened and closed together.
 
+use crate::boxed;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,6 +85,7 @@ impl Store {
     /// Connects, brings the schema up to date, sweeps what a crash left behind, and checks that the storage of blobs is this
     /// database's. `Unavailable` when database or storage cannot be reached, `Invalid` when the configuration makes no sense
     /// or the folder or bucket belongs to another database.
+    #[boxed]
     pub async fn open(config: StoreConfig) -> Result<Store, StoreError> {
         let db = Database::open(&config).await?;
         let storage = Storage::open(&config).await?;
@@ -147,6 +149,7 @@ impl Store {
     }
 
     /// Whether the database answers, and how, within three seconds. `Unavailable` says what it said, or that it said nothing.
+    #[boxed]
     pub async fn probe_database(&self) -> Result<Answering, StoreError> {
         self.inner.db.probe().await
     }
@@ -171,17 +174,20 @@ impl Store {
 
     /// Whether this program may use the storage of blobs: what a start asks. `Invalid` says what is wrong with the configuration,
     /// such as credentials that are not taken; `Unavailable` when it cannot be told, because storage does not answer.
+    #[boxed]
     pub async fn admits_blobs(&self) -> Result<(), StoreError> {
         self.inner.storage.check_access().await
     }
 
     /// Whether the storage of blobs works: that it answers, which costs next to nothing; with `write`, that a blob can be written,
     /// read and removed too. `Unavailable` says what does not.
+    #[boxed]
     pub async fn probe_blobs(&self, write: bool) -> Result<(), StoreError> {
         if write { self.inner.storage.canary().await } else { self.inner.storage.ping().await }
     }
 
     /// The room on the disk of the data folder. `Unavailable` when the system does not say.
+    #[boxed]
     pub async fn disk_room(&self) -> Result<DiskRoom, StoreError> {
         let folder = self.inner.config.data.clone();
         blocking(move || {
@@ -197,6 +203,7 @@ impl Store {
     }
 
     /// Finishes the commits that were handed in and closes the database. What is asked later is `Unavailable`.
+    #[boxed]
     pub async fn close(&self) {
         self.inner.closing.store(true, Ordering::Release);
         self.inner.writer.stop().await;

@@ -2,6 +2,7 @@
 //! (`writer/trash.rs`), and an undo takes it out in the one that brings it back, so that a server that is killed in between leaves one or
 //! the other. Its blobs are held meanwhile, and it counts in nobody's usage.
 
+use crate::boxed;
 use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
@@ -84,6 +85,7 @@ struct Kept {
 impl Store {
     /// An entry that a deletion by `deleted_by` fills, for so many days: the one of a deletion of the same version that was interrupted,
     /// where there is one.
+    #[boxed]
     pub async fn begin_trash(
         &self,
         repository: RepositoryId,
@@ -111,6 +113,7 @@ impl Store {
 
     /// Entries that a policy's deletions fill, in one transaction: of each package and version, and its bytes where it was never shown.
     /// Those of deletions that were interrupted are gone on with.
+    #[boxed]
     pub async fn begin_trash_of(
         &self,
         repository: RepositoryId,
@@ -164,6 +167,7 @@ impl Store {
     }
 
     /// Ends the filling of entries, as [`end_trash`](Store::end_trash) does of one.
+    #[boxed]
     pub async fn end_trash_of(&self, entries: &[TrashId]) -> Result<(), StoreError> {
         let ids = || entries.iter().map(|entry| [Value::from(entry.0)]).collect::<Vec<_>>();
         let mut transaction = self.inner.db.begin().await?;
@@ -175,6 +179,7 @@ impl Store {
     }
 
     /// Ends the filling of what an interrupted deletion of this version has filled whole: it is shown no longer.
+    #[boxed]
     pub async fn end_interrupted_trash(
         &self,
         repository: RepositoryId,
@@ -187,6 +192,7 @@ impl Store {
     }
 
     /// Ends the filling of an entry; one without a version is gone with it, unless it was said to have none.
+    #[boxed]
     pub async fn end_trash(&self, entry: TrashId) -> Result<(), StoreError> {
         let empty = "DELETE FROM trash WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = trash.id) \
                      AND (unshown_bytes IS NULL OR NOT EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id))";
@@ -195,6 +201,7 @@ impl Store {
     }
 
     /// What can be brought back in a repository, the latest deletion first, those before the entry `before`, at most `limit`.
+    #[boxed]
     pub async fn trash(
         &self,
         repository: RepositoryId,
@@ -208,6 +215,7 @@ impl Store {
     }
 
     /// One of them.
+    #[boxed]
     pub async fn trash_entry(
         &self,
         repository: RepositoryId,
@@ -223,6 +231,7 @@ impl Store {
     /// it, `Corrupt` where bytes of it are missing or known to be damaged: once they are sent
     /// again, to whichever repository, it can be brought back. `Unavailable` when it is not known
     /// whether it is back, or others changed the same records each time.
+    #[boxed]
     pub async fn restore_trash(
         &self,
         repository: RepositoryId,
@@ -277,6 +286,7 @@ impl Store {
 
     /// Removes entries whose time is over, and those of deletions that came to nothing; how many. Their blobs are left to the
     /// collection of garbage.
+    #[boxed]
     pub async fn empty_trash(&self) -> Result<u64, StoreError> {
         // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait.
         let sql = "DELETE FROM trash WHERE gone_at <= $1 AND id IN \

@@ -1,5 +1,6 @@
 //! How much is shown of repositories, as counters that the database keeps with each commit.
 
+use crate::boxed;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,7 @@ const COUNTERS: &str = "u.bytes, u.packages, u.versions, u.downloads, u.last_pub
 
 impl Store {
     /// The counters of these repositories of the organization. One that is not there has none.
+    #[boxed]
     pub async fn repository_usage(
         &self,
         organization: OrganizationId,
@@ -65,6 +67,7 @@ impl Store {
     }
 
     /// Every repository of the organization with its counters, in the order of their making.
+    #[boxed]
     pub async fn usage(&self, organization: OrganizationId) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
             "SELECT r.id, r.name, r.settings, {COUNTERS} FROM repositories r \
@@ -81,6 +84,7 @@ impl Store {
 
     /// Bytes of all blobs that the organization's records, its trash and its proxies' cached answers name, each blob once, as they were 30 seconds
     /// ago at most. To count them reads a row for each: one call at a time does it, and who asks meanwhile waits for it.
+    #[boxed]
     pub async fn stored_bytes(&self, organization: OrganizationId) -> Result<u64, StoreError> {
         let mut counted = self.inner.stored_bytes.lock().await;
         if let Some((at, bytes)) = counted.get(&organization)

@@ -1,5 +1,6 @@
 //! One version of a package with all that is known of it.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use crate::catalog::Version;
@@ -31,6 +32,7 @@ pub struct VersionDetails {
 
 impl Store {
     /// One version of a package; none where it is not shown.
+    #[boxed]
     pub async fn version_details(
         &self,
         repository: RepositoryId,

@@ -1,5 +1,6 @@
 //! Reading what is shown of a package.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use crate::catalog::{ShownState, Version, VersionFile};
@@ -15,6 +16,7 @@ const FILES: &str = "SELECT version, path, digest, size FROM files WHERE reposit
 
 impl Store {
     /// What policies ask of a version; nothing where it is not shown.
+    #[boxed]
     pub async fn shown_state(
         &self,
         repository: RepositoryId,
@@ -32,6 +34,7 @@ impl Store {
     }
 
     /// What is shown of a package, the newest version first, each with its files by path and its time filled in.
+    #[boxed]
     pub async fn versions(&self, repository: RepositoryId, name: &str) -> Result<Vec<Version>, StoreError> {
         let values = || values![repository.0, name];
         let mut files: HashMap<String, Vec<VersionFile>> = HashMap::new();

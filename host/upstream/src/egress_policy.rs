@@ -3,6 +3,7 @@
 //! A name is resolved once, and the connection goes to an address that was judged: a name that has another address at a second
 //! lookup gains nothing. Where redirects and links in metadata may lead is decided by [`upstream_egress`](super::upstream_egress).
 
+use crate::boxed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -97,6 +98,7 @@ impl EgressPolicy {
     }
 
     /// The addresses of a host.
+    #[boxed]
     pub async fn lookup(&self, host: String) -> std::io::Result<Vec<IpAddr>> {
         self.names.lookup(host).await
     }

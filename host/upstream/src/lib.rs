@@ -42,6 +42,8 @@ mod transport;
 mod unverified;
 pub mod upstream_egress;
 
+// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+use async_recursion::async_recursion as boxed;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -162,6 +164,7 @@ impl Upstreams {
     /// Ends the session of a call. The responses that it used are cached from now on if it
     /// succeeded, and discarded if it failed because of them, or left their proxy out: `reason` is
     /// why it failed, in words. Returns the session of another try where that may succeed.
+    #[boxed]
     pub async fn end(
         &self,
         session: &UpstreamSession,
@@ -289,6 +292,7 @@ impl Upstreams {
     }
 
     /// Removes the cached responses whose target begins with `prefix`; returns their number.
+    #[boxed]
     pub async fn purge(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
         self.context.negatives.purge(repository, prefix);
         self.context.unverified.purge(repository, prefix);

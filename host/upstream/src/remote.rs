@@ -1,6 +1,7 @@
 //! A server that the host itself asks, and no repository: with the rules, the limits and the answers to challenges that upstreams of
 //! proxies have, and whole answers of a bounded size.
 
+use crate::boxed;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -102,6 +103,7 @@ impl Remote {
     }
 
     /// Its answer, behind redirects and challenges.
+    #[boxed]
     pub async fn ask(&self, request: RemoteRequest) -> Result<RemoteAnswer, RemoteError> {
         let late = |_| RemoteError::Failed(format!("it took longer than {} s", self.patience.as_secs()));
         tokio::time::timeout_at(Instant::now() + self.patience, self.answer(request)).await.map_err(late)?

@@ -3,6 +3,7 @@
 //! An upstream on the public internet leads to public addresses alone: the networks that the operator allows are for the upstreams
 //! that are in them. On loopback, an upstream leads only to its own port, or to one that the operator named.
 
+use crate::boxed;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
@@ -60,6 +61,7 @@ impl UpstreamEgress {
 
     /// The kind of destination of a request to this address. `EgressDenied` for one to which no request may go, as far as it shows
     /// before its name is looked up.
+    #[boxed]
     pub async fn judge(&self, url: &Url) -> Result<Destination, EgressDenied> {
         self.policy.check_scheme(url)?;
         let port = url.port_or_known_default();

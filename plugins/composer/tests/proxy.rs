@@ -226,7 +226,7 @@ fn in_a_group_a_member_that_fails_or_cannot_be_read_is_left_out() {
     }
     host.fail_upstream("GET", of_first, Error::Unavailable("down".to_owned()));
     assert_eq!(numbers(&group, "acme/lib"), ["1.0"]);
-    assert!(host.left_out().iter().any(|(member, _)| member.to_string() == "first"), "{:?}", host.left_out());
+    assert!(host.left_out().iter().any(|(member, _)| *member == "first"), "{:?}", host.left_out());
     // Only the failing member could have another.
     let (of_first, of_second) = ("p2/acme/other.json", "https://first.test/p2/acme/other.json");
     host.fail_upstream("GET", of_first, Error::Unavailable("down".to_owned()));

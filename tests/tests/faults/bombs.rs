@@ -11,7 +11,7 @@ use packhouse_tests::images::ImageRepository;
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::proxy::{METADATA, World};
 use packhouse_tests::python::PythonRepository;
-use packhouse_tests::race::at_once;
+use packhouse_tests::race::{Ended, at_once};
 use packhouse_tests::upstream::Answer;
 use packhouse_tests::{Connection, MavenRepository, Request, Response, Server, payload};
 use release::Release;
@@ -56,8 +56,9 @@ fn watched<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
             }
             most
         });
+        let ended = Ended(&done);
         let result = work();
-        done.store(true, Ordering::Relaxed);
+        drop(ended);
         (result, watcher.join().unwrap())
     })
 }

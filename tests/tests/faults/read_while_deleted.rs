@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use packhouse_tests::race::Ended;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::{Request, Server};
 use serde_json::json;
@@ -38,12 +39,4 @@ fn a_file_that_is_deleted_meanwhile_is_whole_or_not_there() {
         }
         drop(ended);
     });
-}
-
-struct Ended<'a>(&'a AtomicBool);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

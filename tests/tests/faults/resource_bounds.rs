@@ -17,7 +17,7 @@ use packhouse_tests::http::basic;
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::person::Person;
 use packhouse_tests::python::PythonRepository;
-use packhouse_tests::race::at_once;
+use packhouse_tests::race::{Ended, at_once};
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::{Api, Connection, Request, Server};
 use records::Record;
@@ -309,8 +309,9 @@ fn staged_while<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
             }
             most
         });
+        let ended = Ended(&done);
         let result = work();
-        done.store(true, Ordering::Relaxed);
+        drop(ended);
         (result, watcher.join().unwrap())
     })
 }

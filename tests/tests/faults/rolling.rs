@@ -4,6 +4,7 @@
 use packhouse_tests::cli::packhouse_with;
 use packhouse_tests::clients::run;
 use packhouse_tests::database::Postgres;
+use packhouse_tests::race::Ended;
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::{Api, Client, MavenRepository, Server, skip};
 use std::net::SocketAddr;
@@ -115,6 +116,7 @@ fn an_older_program_is_replaced_server_by_server() {
                 })
             })
             .collect();
+        let ended = Ended(&load.ended);
         load.goes_on();
         load.leaves(second);
         let new = world.server(false);
@@ -154,7 +156,7 @@ fn an_older_program_is_replaced_server_by_server() {
         let last = world.server(false);
         load.joins(&last);
         load.goes_on();
-        load.ended.store(true, Ordering::Relaxed);
+        drop(ended);
         for publisher in publishers {
             publisher.join().unwrap();
         }

@@ -2,6 +2,7 @@
 //! other repositories not at all, and nothing that was acknowledged is lost.
 
 use packhouse_tests::database::Postgres;
+use packhouse_tests::race::Ended;
 use packhouse_tests::s3::S3;
 use packhouse_tests::server::eventually;
 use packhouse_tests::wire::Wire;
@@ -98,9 +99,8 @@ impl World {
                     }
                 });
             }
-            let result = meanwhile(&journal);
-            done.store(true, Ordering::Relaxed);
-            result
+            let _ended = Ended(&done);
+            meanwhile(&journal)
         });
         (journal.into_inner().unwrap(), result)
     }
@@ -268,17 +268,15 @@ fn sessions_of_uploading_to_a_locked_repository_hold_up_no_others() {
                 }
             });
         }
+        let ended = Ended(&done);
         let mut slowest = Duration::ZERO;
         for _ in 0..20 {
             let begun = Instant::now();
             let status = begin("free");
             slowest = slowest.max(begun.elapsed());
-            if status != 202 {
-                done.store(true, Ordering::Relaxed);
-                panic!("{status}");
-            }
+            assert_eq!(status, 202);
         }
-        done.store(true, Ordering::Relaxed);
+        drop(ended);
         println!("slowest beside a locked repository: {slowest:?}");
         assert!(slowest < LOCK + SLACK, "held up for {slowest:?}");
     });

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::database::Postgres;
 use packhouse_tests::person::Person;
+use packhouse_tests::race::Ended;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::eventually;
 use packhouse_tests::{Api, Client, Request, Response, Server, checkout, long};
@@ -368,6 +369,7 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
                 })
             })
             .collect();
+        let ended = Ended(&stop);
         for round in 0..rounds {
             let (words, answer) = if round % 2 == 0 {
                 (NEW, activate(&api, &second, Some(&first)))
@@ -384,7 +386,7 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
             slowest = slowest.max(changed.elapsed());
             assert!(slowest < Duration::from_secs(20), "{slowest:?}");
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(ended);
         asking.into_iter().map(|asking| asking.join().unwrap()).sum()
     });
     println!(

@@ -2,6 +2,7 @@
 
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest, manifest};
 use packhouse_tests::payload::Payload;
+use packhouse_tests::race::Ended;
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::{Api, Connection, Request, Server, long};
 use serde_json::json;
@@ -142,8 +143,9 @@ fn no_accepted_image_ever_lacks_a_layer() {
                 rounds += 1;
             }
         });
+        let ended = Ended(&done);
         pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
-        done.store(true, Ordering::Relaxed);
+        drop(ended);
         deleter.join().unwrap();
     });
     for number in 0..pushes {

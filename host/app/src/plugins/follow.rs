@@ -1,6 +1,7 @@
 //! Following what the database says that formats run. Every server looks twice a second whether something changed; who changed it
 //! looks at once.
 
+use crate::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,6 +44,7 @@ impl Followed {
     }
 
     /// Waits until the start has compiled everything.
+    #[boxed]
     pub async fn whole(&self) {
         self.whole.cancelled().await;
     }
@@ -79,6 +81,7 @@ impl Followed {
 impl App {
     /// Serves with what the database says that formats run, if that has changed since this server looked. A component that cannot be
     /// run here leaves its format with what it ran before; that is logged, and told by [`Followed::failed`].
+    #[boxed]
     pub async fn follow_plugins(&self) -> Result<(), StoreError> {
         let mut followed = self.plugins.number.lock().await;
         let number = self.store.plugin_changes().await?;
@@ -219,6 +222,7 @@ fn announce(set: &PluginSet) {
 
 impl App {
     /// Sees whether advisories were brought in; then pieces of lists are made anew, in which there may be what is withheld from now on.
+    #[boxed]
     pub async fn follow_advisories(&self) -> Result<(), StoreError> {
         if self.advisories.follow().await? {
             self.runtime.forget_pieces();
@@ -228,6 +232,7 @@ impl App {
 }
 
 /// Follows until the stop, and sees whether advisories were brought in.
+#[boxed]
 pub async fn follow_changes(app: Arc<App>) {
     let mut told = false;
     loop {

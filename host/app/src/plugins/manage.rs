@@ -1,6 +1,7 @@
 //! Changing what formats run: installing, activating, rolling back, pinning. Each judges what the component is and asks for; who may
 //! do it is judged by the caller.
 
+use crate::boxed;
 use bytes::Bytes;
 use packhouse_runtime::{Plugin, component_name, read_component};
 use packhouse_store::{
@@ -111,6 +112,7 @@ pub struct ListedPlugin {
 impl App {
     /// Every component: those of the database, those beside the program, and files that are none, or of which only compiling them will
     /// tell.
+    #[boxed]
     pub async fn list_plugins(&self) -> Result<Vec<ListedPlugin>, StoreError> {
         let state = self.store.plugin_state().await?;
         let (failed, awaited) = (self.plugins.failed(), self.plugins.uncompiled());
@@ -165,6 +167,7 @@ impl App {
     }
 
     /// The component of this digest as it is shown.
+    #[boxed]
     pub async fn find_plugin(&self, digest: &str) -> Result<Option<ListedPlugin>, StoreError> {
         let listed = self.list_plugins().await?;
         Ok(listed.into_iter().find(|item| item.digest.as_deref() == Some(digest)))
@@ -313,6 +316,7 @@ impl App {
     }
 
     /// Lets a component of its format serve a repository, whatever the format runs; with none, takes that back.
+    #[boxed]
     pub async fn pin_plugin(
         &self,
         organization: OrganizationId,

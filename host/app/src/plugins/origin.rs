@@ -1,6 +1,7 @@
 //! Where a component comes from and who vouches for it: what is uploaded, or fetched from a registry, is judged by the keys that are
 //! trusted before it is kept. Components beside the program are the operator's own and are not judged.
 
+use crate::boxed;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -65,6 +66,7 @@ impl App {
     /// Fetches a component from a registry, which is asked as upstreams are. A tag is resolved once: the origin's source names the
     /// digest. Where keys are trusted, one of them must have made `signature`, of the component's bytes, or without it one that
     /// lies beside the artifact. `Refused` says what is wrong.
+    #[boxed]
     pub async fn fetch_plugin(
         &self,
         source: &str,

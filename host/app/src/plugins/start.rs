@@ -1,6 +1,7 @@
 //! The start: what was compiled before serves at once, and the rest once it is compiled, each component by itself. Until then nobody is
 //! told that it is not there: its format is 503, and so is what might be its own.
 
+use crate::boxed;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub(super) type AllUncompiled = BTreeMap<Uncompiled, Awaited>;
 
 impl App {
     /// Serves with what was compiled before. The rest is awaited, until [`compile_rest`] has compiled it.
+    #[boxed]
     pub async fn begin_plugins(&self) -> Result<(), StoreError> {
         let mut rest = AllUncompiled::new();
         let since = now_ms();
@@ -97,6 +99,7 @@ fn wanted(state: &PluginState) -> BTreeMap<String, Option<String>> {
 }
 
 /// Compiles what [`App::begin_plugins`] left, several at one time and the smallest first, until the stop.
+#[boxed]
 pub async fn compile_rest(app: Arc<App>) {
     let mut first: Vec<Uncompiled> = app.runtime.uncompiled().iter().cloned().map(Uncompiled::File).collect();
     let rest = app.plugins.uncompiled();

@@ -1,6 +1,7 @@
 //! Trials: a component beside what its format runs, as a shadow or as a canary. Each judges what is asked for; who may ask it is judged by
 //! the caller. What a server counts goes to the database each second, and there a canary ends whose failures are too many.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,12 +63,14 @@ impl App {
 
     /// The trial of a format, which may have been taken back, with what all servers counted until a second ago. `Missing` where there is
     /// none.
+    #[boxed]
     pub async fn find_trial(&self, format: &str) -> Result<TrialRow, PluginError> {
         let found = self.store.find_trial(format).await?;
         found.ok_or_else(|| PluginError::Missing(format!("trial of the format {format}")))
     }
 
     /// Takes the trial of a format back. `Missing` where there is none.
+    #[boxed]
     pub async fn end_trial(&self, format: &str, audit: Option<AuditEvent>) -> Result<(), PluginError> {
         if !self.store.end_trial(format, audit).await? {
             return Err(PluginError::Missing(format!("trial of the format {format}")));
@@ -153,6 +156,7 @@ impl App {
 }
 
 /// Adds up until the stop, and once more then.
+#[boxed]
 pub async fn add_up_trials(app: Arc<App>) {
     loop {
         let stopping = tokio::select! {

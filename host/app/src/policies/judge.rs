@@ -1,5 +1,6 @@
 //! Rules judge versions: each that is about them, the strictest ruling counts, and an exception lets pass what a rule does not.
 
+use crate::boxed;
 use std::sync::Arc;
 
 use packhouse_runtime::{
@@ -181,6 +182,7 @@ enum Outcome {
 
 impl App {
     /// What the rules of this set say of these versions: one for each, in their order. What a rule cannot judge does not pass.
+    #[boxed]
     pub async fn judge(
         &self,
         set: &RuleSet,
@@ -193,6 +195,7 @@ impl App {
     }
 
     /// The same of versions that are published, with the statements that come with them.
+    #[boxed]
     pub async fn judge_publish(
         &self,
         set: &RuleSet,
@@ -208,6 +211,7 @@ impl App {
     }
 
     /// The same by these rules, wherever they hold.
+    #[boxed]
     pub async fn judge_by(
         &self,
         rules: &[&Rule],

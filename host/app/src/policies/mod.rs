@@ -10,6 +10,7 @@ mod recorded;
 mod rule_set;
 mod told;
 
+use crate::boxed;
 pub use judge::{AskedFile, Judged, JudgedWhere, Published, Question, Refusal};
 pub use rule_set::{Rule, RuleSet};
 pub use told::RuleFailure;
@@ -79,6 +80,7 @@ impl Policies {
 }
 
 /// Loads the components that rules name, so that no request waits for a compilation.
+#[boxed]
 pub async fn load(app: Arc<App>) {
     judge::announce();
     app.load_policies().await;
@@ -86,6 +88,7 @@ pub async fn load(app: Arc<App>) {
 
 impl App {
     /// The rules that hold in an organization whose look-up gave this number. No statement where they are known.
+    #[boxed]
     pub async fn rules_that_hold(
         &self,
         organization: OrganizationId,
@@ -112,6 +115,7 @@ impl App {
     }
 
     /// One rule as it is, whatever its mode, with these exceptions: for previews.
+    #[boxed]
     pub async fn rule_as_it_is(
         &self,
         row: RuleRow,
@@ -124,6 +128,7 @@ impl App {
     }
 
     /// The component of this name or digest, loaded if it has to be. Says why there is none.
+    #[boxed]
     pub async fn policy_component(
         &self,
         name_or_digest: &str,

@@ -1,6 +1,7 @@
 //! There and back: the address at which the provider asks who sits there, and what is believed of its answer (OpenID Connect Core
 //! 1.0, sections 3.1.2 and 3.1.3, with PKCE, RFC 7636).
 
+use crate::boxed;
 use std::time::Duration;
 
 use openidconnect::core::{
@@ -69,6 +70,7 @@ pub struct Exchange<'a> {
 
 impl Exchange<'_> {
     /// Where the browser goes. A confirmation asks for a sign-in that is new, whoever is signed in there.
+    #[boxed]
     pub async fn address(&self, flow: &Flow) -> Result<Url, Refused> {
         let metadata = self.providers.metadata(&self.settings.issuer, false).await?;
         let client = self.client(&metadata)?;
@@ -88,6 +90,7 @@ impl Exchange<'_> {
     }
 
     /// Who it is. Fails with what is not to be believed.
+    #[boxed]
     pub async fn identity(&self, flow: &Flow, code: &str) -> Result<(SsoIdentity, String), Refused> {
         let metadata = self.providers.metadata(&self.settings.issuer, false).await?;
         let client = self.client(&metadata)?;

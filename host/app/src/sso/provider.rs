@@ -3,6 +3,7 @@
 //! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
 //! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,7 @@ impl Providers {
     }
 
     /// What the provider says of itself, with its keys. `anew`: not what is kept, since a key was not among it.
+    #[boxed]
     pub async fn metadata(&self, issuer: &str, anew: bool) -> Found {
         if let Some(found) = self.kept(issuer).filter(|found| !anew || found.is_err()) {
             return found;

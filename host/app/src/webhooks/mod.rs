@@ -9,6 +9,7 @@ mod told;
 mod upkeep;
 mod worker;
 
+use crate::boxed;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,7 @@ const LOOK: Duration = Duration::from_secs(1);
 type AtWork = Arc<Mutex<HashMap<WebhookId, Arc<Notify>>>>;
 
 /// Sends what waits for webhooks until the stop.
+#[boxed]
 pub async fn deliver(app: Arc<App>) {
     if let Err(error) = app.store.forget_webhook_claims().await {
         tracing::warn!(%error, "claims of a server that is gone last until they run out");

@@ -1,5 +1,6 @@
 //! What keeps the queues of hooks within their bounds.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ const EVERY: Duration = Duration::from_secs(30);
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// Removes what is old, and finds out whose queue is full, until the stop.
+#[boxed]
 pub async fn tidy(app: Arc<App>) {
     loop {
         let pause = match once(&app).await {

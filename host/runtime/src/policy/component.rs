@@ -1,5 +1,6 @@
 //! One policy's component: compiled, asked what it is, and asked for rulings.
 
+use crate::boxed;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,6 +104,7 @@ impl PolicyComponent {
     }
 
     /// Whether it can use these settings; else what it says is wrong with them. Any [`CallError`].
+    #[boxed]
     pub async fn check(&self, settings: &str) -> Result<Result<(), String>, CallError> {
         let (name, state) = begin(&self.runner, "check", &JudgedFor::default());
         let body = async |guest: &mut Guest, instance: &Instance| {
@@ -114,6 +116,7 @@ impl PolicyComponent {
 
     /// Judges these versions, at most [`MAX_BATCH`], as part of this request: a ruling for each. `BadAnswer` where there are more or
     /// fewer; else any [`CallError`].
+    #[boxed]
     pub async fn judge(
         &self,
         head: &Arc<RequestHead>,

@@ -1,5 +1,6 @@
 //! The policies that this server can run: those of the folder, by their names, and those of the store, by their digests.
 
+use crate::boxed;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,6 +109,7 @@ impl PolicyComponents {
     }
 
     /// Loads one of the store, unless it is. `Plugin` says why it is no policy.
+    #[boxed]
     pub async fn load(&self, name: &str, bytes: Bytes) -> Result<Arc<PolicyComponent>, LoadError> {
         let loaded = PolicyComponent::load(&self.compiler, Arc::clone(&self.places), Path::new(name), bytes);
         let policy = Arc::new(loaded.await?);

@@ -1,6 +1,7 @@
 //! A judging call of a policy as a file, and the same call again. A policy is a pure function, so what it was given is all that there is to
 //! record.
 
+use crate::boxed;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -180,6 +181,7 @@ impl fmt::Display for PolicyReplayed {
 
 /// Runs the recorded call on the bytes of a component, which errors call by this name, under the limits of a server. `Plugin` says why it is
 /// no policy. A failure counts as the same where it is of the same kind.
+#[boxed]
 pub async fn replay_policy(
     recording: &PolicyRecording,
     name: &Path,

@@ -1,6 +1,7 @@
 //! Which calls are recorded, and what became of them. Whoever runs plugins says of which repositories (`arm`), and takes the recordings
 //! (`finished`). Where nothing is armed, a call costs one look at a flag.
 
+use crate::boxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -115,6 +116,7 @@ impl Recorder {
     }
 
     /// Waits for a call that was recorded. One at a time: others wait for their turn.
+    #[boxed]
     pub async fn finished(&self) -> Option<Finished> {
         self.0.receiver.lock().await.recv().await
     }

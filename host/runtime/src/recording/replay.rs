@@ -1,5 +1,6 @@
 //! A recorded call once more, in a component on this machine: without a server, without storage, and with the recording's answers.
 
+use crate::boxed;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -108,6 +109,7 @@ pub struct Replayer {
 
 impl Replayer {
     /// Compiles the file and asks it what it is. `cache` is a folder for compiled code. `Plugin` says why it cannot be run.
+    #[boxed]
     pub async fn load(component: &Path, cache: Option<&Path>) -> Result<Replayer, LoadError> {
         let compiler = Replayer::compiler(cache)?;
         let loaded = load::examine(&compiler, component, true, usize::MAX).await?;
@@ -121,6 +123,7 @@ impl Replayer {
     }
 
     /// Runs the recording's calls, under their limits.
+    #[boxed]
     pub async fn replay(&self, recording: &Recording) -> Result<Replayed, ReplayError> {
         if let Some(why) = &recording.cut {
             return Err(ReplayError::Cut(why.clone()));

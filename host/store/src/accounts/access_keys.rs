@@ -1,5 +1,6 @@
 //! Access keys: the read-only credentials of subscribers and of groups of them.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::AuditEvent;
@@ -42,6 +43,7 @@ pub enum KeyRotation {
 
 impl Store {
     /// Makes an access key; none when its owner is gone.
+    #[boxed]
     pub async fn create_access_key(
         &self,
         organization: OrganizationId,
@@ -58,6 +60,7 @@ impl Store {
     }
 
     /// The key of this identifier of this owner, whatever its state.
+    #[boxed]
     pub async fn find_access_key(
         &self,
         owner: KeyOwnerId,
@@ -68,6 +71,7 @@ impl Store {
     }
 
     /// An owner's keys in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_access_keys(
         &self,
         owner: KeyOwnerId,
@@ -80,6 +84,7 @@ impl Store {
 
     /// Revokes a key at `now` (ms since 1970); false when there is none or it is revoked already. Then, too, every server has heard of it
     /// when this returns: who revoked it may have gone before it had told them.
+    #[boxed]
     pub async fn revoke_access_key(
         &self,
         owner: KeyOwnerId,
@@ -97,6 +102,7 @@ impl Store {
     }
 
     /// Sets when a key expires, if it is still as it was read; false otherwise.
+    #[boxed]
     pub async fn set_access_key_expiry(
         &self,
         read: &AccessKeyRow,
@@ -111,6 +117,7 @@ impl Store {
 
     /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
     /// revoked: no clock, of whichever server, says that its end is still to come.
+    #[boxed]
     pub async fn rotate_access_key(
         &self,
         old: &AccessKeyRow,

@@ -1,5 +1,6 @@
 //! What servers of one database share to order certificates by ACME: sealed values, proofs of names, and the turn to order.
 
+use crate::boxed;
 use std::time::Duration;
 
 use crate::db::{millis, values};
@@ -19,6 +20,7 @@ pub struct AcmeProof {
 
 impl Store {
     /// The sealed text under this name.
+    #[boxed]
     pub async fn acme_value(&self, name: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT sealed FROM acme_values WHERE name = $1";
         let row = self.inner.db.fetch_one(sql, values![name]).await?;
@@ -26,6 +28,7 @@ impl Store {
     }
 
     /// Keeps a sealed text under this name, or with none nothing.
+    #[boxed]
     pub async fn set_acme_value(&self, name: &str, sealed: Option<&str>) -> Result<(), StoreError> {
         let db = &self.inner.db;
         match sealed {
@@ -42,6 +45,7 @@ impl Store {
     }
 
     /// Every proof that is waited for at present, the newest first: a name that is ordered again has another.
+    #[boxed]
     pub async fn acme_proofs(&self) -> Result<Vec<AcmeProof>, StoreError> {
         let sql = "SELECT token, domain, key_authorization FROM acme_proofs WHERE expires_at > $1 ORDER BY expires_at DESC";
         let rows = self.inner.db.fetch(sql, values![self.now_ms()]).await?;
@@ -54,6 +58,7 @@ impl Store {
     }
 
     /// Keeps a proof for this long, and forgets those whose time is over.
+    #[boxed]
     pub async fn add_acme_proof(&self, proof: &AcmeProof, keep: Duration) -> Result<(), StoreError> {
         let now = self.now_ms();
         let mut transaction = self.inner.db.begin().await?;
@@ -68,6 +73,7 @@ impl Store {
     }
 
     /// Takes the turn to order under this name for so long, or keeps it; false while another has it. The database's clock decides.
+    #[boxed]
     pub async fn take_acme_turn(&self, name: &str, holder: &str, keep: Duration) -> Result<bool, StoreError> {
         let now = self.now_ms();
         let take = "INSERT INTO acme_leases (name, holder, until_ms) VALUES ($1, $2, $3) \
@@ -78,6 +84,7 @@ impl Store {
     }
 
     /// Gives the turn back, if this holder has it.
+    #[boxed]
     pub async fn end_acme_turn(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         let end = "DELETE FROM acme_leases WHERE name = $1 AND holder = $2";
         self.inner.db.execute(end, values![name, holder]).await.map(|_| ())

@@ -4,6 +4,7 @@
 //! address, code and minute.
 
 use crate::accounts::event::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, first_id_at};
@@ -43,6 +44,7 @@ pub struct AuditFilter {
 
 impl Store {
     /// Remembers an event that goes with no change.
+    #[boxed]
     pub async fn audit(&self, event: AuditEvent) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         remember(&mut transaction, Some(event)).await?;
@@ -50,6 +52,7 @@ impl Store {
     }
 
     /// The newest events first, those before the identifier `before`, at most `limit`.
+    #[boxed]
     pub async fn audit_events(
         &self,
         organization: OrganizationId,
@@ -78,6 +81,7 @@ impl Store {
 
     /// Forgets events of before `before` (ms since 1970), at most `limit` of them: how many. A bounded number at a time, so that
     /// no request waits long for the database.
+    #[boxed]
     pub async fn forget_audit(&self, before: i64, limit: u32) -> Result<u64, StoreError> {
         self.inner.db.execute(FORGET, values![first_id_at(before), i64::from(limit)]).await
     }

@@ -1,5 +1,6 @@
 //! Confirmations: proof that a member has just given the password again, spent once.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::db::values;
@@ -33,6 +34,7 @@ impl fmt::Debug for ConfirmationRow {
 
 impl Store {
     /// Remembers a confirmation.
+    #[boxed]
     pub async fn create_confirmation(&self, row: ConfirmationRow) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         transaction.execute("DELETE FROM confirmations WHERE expires_at <= $1", values![now_ms()]).await?;
@@ -46,6 +48,7 @@ impl Store {
 
     /// Spends a confirmation: true for the one caller who spends it, and only when member and action are its own and it has
     /// not expired at `now` (ms since 1970).
+    #[boxed]
     pub async fn spend_confirmation(
         &self,
         secret_sha256: &[u8; 32],
@@ -60,6 +63,7 @@ impl Store {
     }
 
     /// Whether a confirmation of this member for this action has not expired at `now` (ms since 1970). It stays.
+    #[boxed]
     pub async fn has_confirmation(
         &self,
         secret_sha256: &[u8; 32],

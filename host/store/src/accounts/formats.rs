@@ -2,6 +2,7 @@
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::OrganizationId;
@@ -9,6 +10,7 @@ use crate::store::Store;
 
 impl Store {
     /// Switches a format on or off in an organization: the next look-up of every server sees it.
+    #[boxed]
     pub async fn set_format_enabled(
         &self,
         organization: OrganizationId,
@@ -25,6 +27,7 @@ impl Store {
     }
 
     /// The formats that the organization has switched, each with whether it is on.
+    #[boxed]
     pub async fn formats_enabled(
         &self,
         organization: OrganizationId,

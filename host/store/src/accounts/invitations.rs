@@ -1,6 +1,7 @@
 //! Invitations: each accepted once, used up by the attempt of someone who has an account already, and good only as long as who
 //! invited may still grant what it grants.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
@@ -61,6 +62,7 @@ pub enum Accepted {
 
 impl Store {
     /// Remembers an invitation.
+    #[boxed]
     pub async fn create_invitation(
         &self,
         row: InvitationRow,
@@ -81,6 +83,7 @@ impl Store {
     }
 
     /// The invitation of this code, unless it has expired at `now` (ms since 1970).
+    #[boxed]
     pub async fn find_invitation(
         &self,
         secret_sha256: &[u8; 32],

@@ -2,6 +2,7 @@
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
+use crate::boxed;
 use crate::db::{Columns, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{KeyOwnerId, OrganizationId, RepositoryId, new_id, now_ms};
@@ -76,6 +77,7 @@ pub struct KeyOwnerChange {
 
 impl Store {
     /// Makes a subscriber or a group.
+    #[boxed]
     pub async fn create_key_owner(
         &self,
         organization: OrganizationId,
@@ -98,6 +100,7 @@ impl Store {
     }
 
     /// The subscriber or group of this identifier in this organization.
+    #[boxed]
     pub async fn find_key_owner(
         &self,
         organization: OrganizationId,
@@ -110,6 +113,7 @@ impl Store {
     }
 
     /// Which of these subscribers there are.
+    #[boxed]
     pub async fn find_subscribers(
         &self,
         organization: OrganizationId,
@@ -130,6 +134,7 @@ impl Store {
     }
 
     /// Subscribers or groups in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_key_owners(
         &self,
         organization: OrganizationId,
@@ -143,6 +148,7 @@ impl Store {
     }
 
     /// Changes a subscriber or group; none when there is none.
+    #[boxed]
     pub async fn change_key_owner(
         &self,
         organization: OrganizationId,
@@ -177,6 +183,7 @@ impl Store {
     }
 
     /// Deletes a subscriber or group with its access keys; false when there is none.
+    #[boxed]
     pub async fn delete_key_owner(
         &self,
         organization: OrganizationId,
@@ -195,6 +202,7 @@ impl Store {
     }
 
     /// Every repository that a key of this owner reaches: those given to it, and to the groups that it is in.
+    #[boxed]
     pub async fn key_reach(&self, owner: KeyOwnerId) -> Result<Vec<RepositoryId>, StoreError> {
         let reach = "SELECT repository FROM key_owner_repositories WHERE owner = $1 \
                      UNION SELECT y.repository FROM subscriber_groups g \

@@ -1,5 +1,6 @@
 //! Sign-ins that clients begin and people finish in a browser.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
@@ -117,11 +118,13 @@ impl Store {
     }
 
     /// The sign-in that a client asks for with this secret, whatever became of it.
+    #[boxed]
     pub async fn login_asked_for(&self, poll_sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
         self.login("poll_sha256", poll_sha256).await
     }
 
     /// The sign-in whose page is opened with this secret, whatever became of it.
+    #[boxed]
     pub async fn login_of_page(&self, page_sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
         self.login("page_sha256", page_sha256).await
     }
@@ -144,6 +147,7 @@ impl Store {
 
     /// Makes the token of a sign-in, whose secret waits as `sealed` to be fetched until `until` (ms since 1970); none when the
     /// sign-in is finished already, or gone.
+    #[boxed]
     pub async fn finish_login(
         &self,
         page_sha256: &[u8; 32],
@@ -170,6 +174,7 @@ impl Store {
     }
 
     /// Takes the sealed secret away; false when another request has taken it.
+    #[boxed]
     pub async fn take_login(&self, poll_sha256: &[u8; 32], sealed: &str) -> Result<bool, StoreError> {
         let take = "UPDATE logins SET sealed = NULL WHERE poll_sha256 = $1 AND sealed = $2";
         Ok(self.inner.db.execute(take, values![poll_sha256, sealed]).await? == 1)

@@ -1,5 +1,6 @@
 //! All that a request to a repository needs to know, in one statement, or in none while nothing was written.
 
+use crate::boxed;
 use std::sync::{Arc, LazyLock};
 
 use tracing::Instrument as _;
@@ -20,6 +21,7 @@ use crate::store::Store;
 impl Store {
     /// Repository, revision, credential and its owner, in one statement; a group's members in one more. Where the store can
     /// tell that nothing of it was written since the same was asked (SQLite, and PostgreSQL under a lease), no statement runs at all.
+    #[boxed]
     pub async fn look_up(
         &self,
         organization: OrganizationId,
@@ -70,6 +72,7 @@ impl Store {
     /// finds that another has made his change already did not wait for that one's acknowledgement, which may never come. `found` is the
     /// newest revision that he found, where he knows it: of one that this server was acknowledged, all know. `Unavailable` when the
     /// database cannot be asked.
+    #[boxed]
     pub async fn settle_repository(
         &self,
         repository: RepositoryId,
@@ -118,6 +121,7 @@ impl Store {
 
     /// The repositories of these names that are there, in no order, and whether the token or key of `facts` reaches them: what a
     /// request reads from besides its own repository. One statement, none for no names.
+    #[boxed]
     pub async fn look_up_others(
         &self,
         organization: OrganizationId,
@@ -150,6 +154,7 @@ impl Store {
 
     /// Repositories in the order of their making, after the identifier `after`, at most `limit`: where `facts` has a token or a
     /// key, those that it reaches and those that anyone may read, else all.
+    #[boxed]
     pub async fn list_reached(
         &self,
         organization: OrganizationId,

@@ -1,5 +1,6 @@
 //! Members of organizations.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::AuditEvent;
@@ -44,6 +45,7 @@ pub enum MemberChange {
 
 impl Store {
     /// Makes a member; none when the e-mail is in use in this organization.
+    #[boxed]
     pub async fn create_member(
         &self,
         organization: OrganizationId,
@@ -60,6 +62,7 @@ impl Store {
     }
 
     /// The member of this identifier in this organization.
+    #[boxed]
     pub async fn find_member(
         &self,
         organization: OrganizationId,
@@ -70,11 +73,13 @@ impl Store {
     }
 
     /// Members with this e-mail, one in each organization that has one, by organization.
+    #[boxed]
     pub async fn members_by_email(&self, email: &str) -> Result<Vec<MemberRow>, StoreError> {
         self.members("m.email = $1 ORDER BY m.organization", values![email]).await
     }
 
     /// Members in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_members(
         &self,
         organization: OrganizationId,
@@ -123,6 +128,7 @@ impl Store {
     }
 
     /// Sets a member's password hash and ends its sessions; false when there is none.
+    #[boxed]
     pub async fn set_member_password(
         &self,
         organization: OrganizationId,
@@ -142,6 +148,7 @@ impl Store {
     }
 
     /// Sets a member's name; false when there is none.
+    #[boxed]
     pub async fn set_member_name(
         &self,
         organization: OrganizationId,
@@ -161,6 +168,7 @@ impl Store {
 
     /// Sets what a member signs in with, if its password still is what was read, with its name where one is given; true when it is
     /// done. Ends the member's sessions but for `keep`, and what was begun with the old password.
+    #[boxed]
     pub async fn change_own_password(
         &self,
         read: &MemberRow,

@@ -1,5 +1,6 @@
 //! Small facts of the database, shared by every process that uses it.
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;
@@ -7,6 +8,7 @@ use crate::store::Store;
 impl Store {
     /// The text kept under this name, which is `fresh` where nothing was kept yet: the first caller decides, and every
     /// process of this database gets the same.
+    #[boxed]
     pub async fn agreed(&self, name: &str, fresh: &str) -> Result<String, StoreError> {
         let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         let find = "SELECT value FROM meta WHERE name = $1";
@@ -22,6 +24,7 @@ impl Store {
     }
 
     /// Keeps this text under this name from now on, or with none nothing; answers what was kept before.
+    #[boxed]
     pub async fn replace_fact(&self, name: &str, text: Option<&str>) -> Result<Option<String>, StoreError> {
         // Mostly it is kept already: nothing is written then, and no disk is waited for.
         let find = "SELECT value FROM meta WHERE name = $1";

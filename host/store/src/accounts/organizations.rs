@@ -2,6 +2,7 @@
 
 use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
+use crate::boxed;
 use crate::db::{Row, Transaction, Value, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id, now_ms};
@@ -37,6 +38,7 @@ pub struct NewOrganization {
 
 impl Store {
     /// The organization that was made first.
+    #[boxed]
     pub async fn first_organization(&self) -> Result<Option<OrganizationId>, StoreError> {
         let sql = "SELECT id FROM organizations ORDER BY id LIMIT 1";
         let row = self.inner.db.fetch_one(sql, values![]).await?;
@@ -45,6 +47,7 @@ impl Store {
 
     /// Makes the first organization with its owner, both at once, unless there is an organization already: then none. Of two
     /// processes that start at once, one makes them.
+    #[boxed]
     pub async fn bootstrap(
         &self,
         organization: NewOrganization,
@@ -68,6 +71,7 @@ impl Store {
     }
 
     /// Makes an organization; none when its name or host is in use. The event is the new organization's.
+    #[boxed]
     pub async fn create_organization(
         &self,
         organization: NewOrganization,
@@ -84,17 +88,20 @@ impl Store {
     }
 
     /// Every organization, in the order of their making. There are few.
+    #[boxed]
     pub async fn organizations(&self) -> Result<Vec<OrganizationRow>, StoreError> {
         self.organizations_where("id > $1 ORDER BY id", values![i64::MIN]).await
     }
 
     /// The organization of this host (`host` or `host:port`, lower case).
+    #[boxed]
     pub async fn organization_by_host(&self, host: &str) -> Result<Option<OrganizationRow>, StoreError> {
         let found = self.organizations_where("host = $1", values![host]).await?;
         Ok(found.into_iter().next())
     }
 
     /// Sets an organization's public address; false when there is none or the host is another's.
+    #[boxed]
     pub async fn set_base_url(
         &self,
         id: OrganizationId,
@@ -114,6 +121,7 @@ impl Store {
     }
 
     /// Sets an organization's name and quota; false when there is none or the name is another's.
+    #[boxed]
     pub async fn change_organization(
         &self,
         id: OrganizationId,

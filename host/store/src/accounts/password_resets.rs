@@ -1,5 +1,6 @@
 //! Password resets: a code for one member, good once, and only as long as who made it may still reset that member's password.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
@@ -40,6 +41,7 @@ impl fmt::Debug for PasswordResetRow {
 
 impl Store {
     /// Remembers a reset.
+    #[boxed]
     pub async fn create_password_reset(
         &self,
         row: PasswordResetRow,
@@ -55,6 +57,7 @@ impl Store {
     }
 
     /// Whose password this code sets, and who made it, unless it has expired at `now` (ms since 1970).
+    #[boxed]
     pub async fn find_password_reset(
         &self,
         secret_sha256: &[u8; 32],

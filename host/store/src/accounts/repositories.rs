@@ -1,5 +1,6 @@
 //! Repositories.
 
+use crate::boxed;
 use serde_json::json;
 
 use crate::accounts::AuditEvent;
@@ -32,6 +33,7 @@ pub struct NewRepository {
 
 impl Store {
     /// Makes a repository; none when its name is in use.
+    #[boxed]
     pub async fn create_repository(
         &self,
         organization: OrganizationId,
@@ -51,6 +53,7 @@ impl Store {
     }
 
     /// The repository of this identifier in this organization.
+    #[boxed]
     pub async fn find_repository(
         &self,
         organization: OrganizationId,
@@ -62,6 +65,7 @@ impl Store {
     }
 
     /// Those of these repositories that are there, in the order asked for.
+    #[boxed]
     pub async fn find_repositories(
         &self,
         organization: OrganizationId,
@@ -79,6 +83,7 @@ impl Store {
     }
 
     /// Repositories in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_repositories(
         &self,
         organization: OrganizationId,
@@ -91,6 +96,7 @@ impl Store {
     }
 
     /// The formats that repositories have, of this organization or of all, with how many those are.
+    #[boxed]
     pub async fn formats_in_use(
         &self,
         organization: Option<OrganizationId>,
@@ -113,6 +119,7 @@ impl Store {
 
     /// Writes back `public`, `settings`, `upstream` and `members` where `settings_revision` is still the row's: true, else
     /// false and nothing is changed. Takes the credentials for its upstream away where `forget_credentials` says so.
+    #[boxed]
     pub async fn update_repository(
         &self,
         row: &RepositoryRow,
@@ -145,6 +152,7 @@ impl Store {
     }
 
     /// The groups that have this repository as a member.
+    #[boxed]
     pub async fn groups_with(
         &self,
         organization: OrganizationId,
@@ -156,6 +164,7 @@ impl Store {
     }
 
     /// Their identifiers.
+    #[boxed]
     pub async fn groups_of(
         &self,
         organization: OrganizationId,

@@ -1,5 +1,6 @@
 //! Sessions of members who signed in.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
@@ -36,6 +37,7 @@ impl fmt::Debug for SessionRow {
 
 impl Store {
     /// Remembers a session.
+    #[boxed]
     pub async fn create_session(&self, row: SessionRow, audit: Option<AuditEvent>) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         transaction.execute("DELETE FROM sessions WHERE expires_at <= $1", values![now_ms()]).await?;
@@ -49,6 +51,7 @@ impl Store {
     }
 
     /// The session of this secret with its member, unless it has expired at `now` (ms since 1970).
+    #[boxed]
     pub async fn find_session(
         &self,
         secret_sha256: &[u8; 32],
@@ -77,6 +80,7 @@ impl Store {
 
     /// The sessions of a member that have not expired at `now` (ms since 1970), the newest first. They are bounded by how often the
     /// member signs in within the life of one; at most 1,000 are told.
+    #[boxed]
     pub async fn list_sessions(&self, member: MemberId, now: i64) -> Result<Vec<SessionRow>, StoreError> {
         let sql = "SELECT secret_sha256, organization, created_at, expires_at FROM sessions \
                    WHERE member = $1 AND expires_at > $2 ORDER BY created_at DESC, secret_sha256 LIMIT 1000";
@@ -95,6 +99,7 @@ impl Store {
     }
 
     /// Ends a session; true if there was one.
+    #[boxed]
     pub async fn delete_session(
         &self,
         secret_sha256: &[u8; 32],

@@ -1,5 +1,6 @@
 //! Keys that sign what repositories hold.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::db::values;
@@ -33,6 +34,7 @@ impl fmt::Debug for SigningKeyRow {
 
 impl Store {
     /// The key of this format in this organization.
+    #[boxed]
     pub async fn signing_key(
         &self,
         organization: OrganizationId,
@@ -50,6 +52,7 @@ impl Store {
     }
 
     /// Keeps a key where there is none yet; the key that is kept from then on, this one or another's.
+    #[boxed]
     pub async fn keep_signing_key(&self, key: SigningKeyRow) -> Result<SigningKeyRow, StoreError> {
         let insert = "INSERT INTO signing_keys (organization, format, id, public_key, sealed, created_at) \
                       VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (organization, format) DO NOTHING";

@@ -4,6 +4,7 @@ use crate::accounts::event::remember;
 use crate::accounts::members::insert;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow, NewMember};
+use crate::boxed;
 use crate::db::{Row, Transaction, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};
@@ -37,6 +38,7 @@ pub enum SsoMember {
 
 impl Store {
     /// An organization's sign-in settings, as the API's JSON.
+    #[boxed]
     pub async fn sso_settings(&self, organization: OrganizationId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT settings FROM sso_settings WHERE organization = $1";
         let row = self.inner.db.fetch_one(sql, values![organization.0]).await?;
@@ -44,6 +46,7 @@ impl Store {
     }
 
     /// Sets an organization's sign-in settings.
+    #[boxed]
     pub async fn set_sso_settings(
         &self,
         organization: OrganizationId,
@@ -59,6 +62,7 @@ impl Store {
     }
 
     /// Takes an organization's sign-in settings away; false when it has none.
+    #[boxed]
     pub async fn delete_sso_settings(
         &self,
         organization: OrganizationId,
@@ -75,6 +79,7 @@ impl Store {
     }
 
     /// Members with this e-mail, each with its organization's sign-in settings, in one statement.
+    #[boxed]
     pub async fn members_signing_in(
         &self,
         email: &str,
@@ -90,6 +95,7 @@ impl Store {
 
     /// Uses a sign-in up, by the SHA-256 of its state: true for the one who does. It is remembered until `expires_at`, in ms
     /// since 1970, when it is refused by its age.
+    #[boxed]
     pub async fn spend_sso_state(
         &self,
         state_sha256: &[u8; 32],
@@ -105,6 +111,7 @@ impl Store {
     }
 
     /// Whether this member is known at this provider.
+    #[boxed]
     pub async fn sso_subject(&self, member: &MemberRow, issuer: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT subject FROM sso_identities WHERE member = $1 AND issuer = $2";
         let row = self.inner.db.fetch_one(sql, values![member.id.0, issuer]).await?;
@@ -113,6 +120,7 @@ impl Store {
 
     /// The member who is this identity: the one who was before; else the one with its e-mail, who is from now on; else `new`,
     /// where one is to be made. `audit` is written with a member who was made.
+    #[boxed]
     pub async fn sso_member(
         &self,
         organization: OrganizationId,
@@ -155,6 +163,7 @@ impl Store {
 
     /// Binds an identity to a member who confirmed that it is theirs; false where the member has another subject at this provider, or
     /// the subject is another member's.
+    #[boxed]
     pub async fn bind_sso(
         &self,
         member: &MemberRow,

@@ -1,5 +1,6 @@
 //! Tokens and service keys.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::AuditEvent;
@@ -57,6 +58,7 @@ pub enum Rotation {
 
 impl Store {
     /// Makes a token.
+    #[boxed]
     pub async fn create_token(
         &self,
         organization: OrganizationId,
@@ -74,6 +76,7 @@ impl Store {
     }
 
     /// The token of this identifier in this organization, whatever its state.
+    #[boxed]
     pub async fn find_token(
         &self,
         organization: OrganizationId,
@@ -85,6 +88,7 @@ impl Store {
 
     /// Tokens in the order of their making, after the identifier `after`, at most `limit`: of this owner, or with no owner the
     /// service keys of this backing.
+    #[boxed]
     pub async fn list_tokens(
         &self,
         organization: OrganizationId,
@@ -109,6 +113,7 @@ impl Store {
 
     /// Revokes a token at `now` (ms since 1970); false when there is none or it is revoked already. Then, too, every server has heard of
     /// it when this returns: who revoked it may have gone before it had told them.
+    #[boxed]
     pub async fn revoke_token(
         &self,
         organization: OrganizationId,
@@ -136,6 +141,7 @@ impl Store {
 
     /// Revokes a token that publishers stand behind, by the hash of its secret; false where there is none, or it is revoked already. Whose
     /// it was is written into the event.
+    #[boxed]
     pub async fn revoke_minted(
         &self,
         organization: OrganizationId,
@@ -156,6 +162,7 @@ impl Store {
 
     /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
     /// revoked: no clock, of whichever server, says that its end is still to come.
+    #[boxed]
     pub async fn rotate_token(
         &self,
         old: &TokenRow,
@@ -203,6 +210,7 @@ impl Store {
 
     /// Every token of an organization, whatever its state, in the order of their making, after the identifier `after`, at most
     /// `limit`.
+    #[boxed]
     pub async fn all_tokens(
         &self,
         organization: OrganizationId,
@@ -216,6 +224,7 @@ impl Store {
 
     /// Makes tokens whose secrets are known elsewhere, all of them or none; those whose secret is known here already are left as
     /// they are. How many were made.
+    #[boxed]
     pub async fn import_tokens(
         &self,
         organization: OrganizationId,
@@ -240,6 +249,7 @@ impl Store {
     }
 
     /// Deletes the rows of tokens that expired, were revoked or ended before `before` (ms since 1970); how many.
+    #[boxed]
     pub async fn purge_tokens(
         &self,
         organization: OrganizationId,

@@ -1,5 +1,6 @@
 //! Which part cannot be read when a statement over several tables failed: asked only then, by one small statement a table.
 
+use crate::boxed;
 use std::time::Duration;
 
 use crate::db::values;
@@ -16,6 +17,7 @@ const NEEDED: [&str; 5] = ["organizations", "repositories", "tokens", "token_rep
 impl Store {
     /// The one part that cannot be read while everything else can; none when all can be read, or more is missing, or the
     /// database does not answer within half a second.
+    #[boxed]
     pub async fn unreadable(&self) -> Option<Part> {
         tokio::time::timeout(PATIENCE, self.probe()).await.ok().flatten()
     }

@@ -1,6 +1,7 @@
 //! Credentials for proxies' upstreams, as the server sealed them.
 
 use super::event::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
@@ -8,6 +9,7 @@ use crate::store::Store;
 
 impl Store {
     /// Sealed credentials for this proxy's upstream.
+    #[boxed]
     pub async fn upstream_credentials(&self, repository: RepositoryId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT sealed FROM upstream_credentials WHERE repository = $1";
         let row = self.inner.db.fetch_one(sql, values![repository.0]).await?;
@@ -15,6 +17,7 @@ impl Store {
     }
 
     /// Sets them, or takes them away. False when there is no such repository.
+    #[boxed]
     pub async fn set_upstream_credentials(
         &self,
         repository: RepositoryId,

@@ -1,5 +1,6 @@
 //! Bringing advisories in, and taking them away: in pieces, each a transaction of its own.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use super::folded;
@@ -41,6 +42,7 @@ pub struct AdvisoryPut {
 
 impl Store {
     /// Writes these, each where there is none of its id, or an older one. A few hundred at a time are a good measure.
+    #[boxed]
     pub async fn put_advisories(&self, rows: Vec<AdvisoryRow>) -> Result<AdvisoryPut, StoreError> {
         // Of two of one id the later counts, if it is as new.
         let mut by_id: HashMap<String, AdvisoryRow> = HashMap::with_capacity(rows.len());
@@ -81,6 +83,7 @@ impl Store {
     }
 
     /// Takes away those of these ids that are there; says how many were.
+    #[boxed]
     pub async fn remove_advisories(&self, ids: &[String]) -> Result<u64, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         next_number(&mut transaction, self.now_ms()).await?;

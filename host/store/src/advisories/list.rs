@@ -1,6 +1,7 @@
 //! Lists of advisories, for people.
 
 use super::folded;
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -44,6 +45,7 @@ pub struct AdvisoryTotals {
 
 impl Store {
     /// At most `limit` advisories, by id.
+    #[boxed]
     pub async fn list_advisories(
         &self,
         filter: &AdvisoryFilter,
@@ -68,6 +70,7 @@ impl Store {
     }
 
     /// How many advisories there are. Reads them all.
+    #[boxed]
     pub async fn advisory_totals(&self) -> Result<AdvisoryTotals, StoreError> {
         let sql = "SELECT COUNT(*) AS advisories, CAST(COALESCE(SUM(malware), 0) AS BIGINT) AS malware, MAX(modified) AS modified FROM advisories";
         let row = self.inner.db.fetch_one(sql, values![]).await?;

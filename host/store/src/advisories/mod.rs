@@ -5,6 +5,7 @@
 mod change;
 mod list;
 
+use crate::boxed;
 pub use change::{AdvisoryPut, AdvisoryRow};
 pub use list::{AdvisoryFilter, AdvisoryTotals, ListedAdvisory};
 
@@ -39,6 +40,7 @@ fn folded(name: &str) -> String {
 
 impl Store {
     /// How often advisories were changed, and when last: cheap enough to be asked every half second.
+    #[boxed]
     pub async fn advisory_state(&self) -> Result<AdvisoryState, StoreError> {
         let sql = "SELECT number, changed_at FROM advisory_changes WHERE id = 1";
         let rows = self.inner.db.fetch_uncounted(sql, values![]).await?;
@@ -51,6 +53,7 @@ impl Store {
 
     /// The records that may be about this package of an ecosystem, withdrawn ones left out, by id: names that are spelt alike are found
     /// too.
+    #[boxed]
     pub async fn advisories_of(&self, ecosystem: &str, package: &str) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT a.record FROM advisory_packages p JOIN advisories a ON a.id = p.advisory \
                    WHERE p.ecosystem = $1 AND p.folded = $2 AND a.withdrawn IS NULL ORDER BY a.id LIMIT $3";
@@ -59,6 +62,7 @@ impl Store {
     }
 
     /// The record of this id, whether it was withdrawn or not.
+    #[boxed]
     pub async fn advisory(&self, id: &str) -> Result<Option<String>, StoreError> {
         let row = self.inner.db.fetch_one("SELECT record FROM advisories WHERE id = $1", values![id]).await?;
         row.map(|row| row.columns().text("record")).transpose()

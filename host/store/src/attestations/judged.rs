@@ -1,5 +1,6 @@
 //! What is made of statements.
 
+use crate::boxed;
 use std::fmt;
 use std::str::FromStr;
 
@@ -92,12 +93,14 @@ pub struct Judged {
 
 impl Store {
     /// Some of the statements that were not judged yet; none: all are.
+    #[boxed]
     pub async fn attestations_pending(&self) -> Result<Vec<ToJudge>, StoreError> {
         let rows = self.inner.db.fetch_uncounted(PENDING, values![AT_ONCE]).await?;
         rows.iter().map(to_judge).collect()
     }
 
     /// This statement, as it is to be judged; none where it is gone.
+    #[boxed]
     pub async fn attestation_to_judge(&self, id: AttestationId) -> Result<Option<ToJudge>, StoreError> {
         let sql = "SELECT id, kind, subject, bundle FROM attestations WHERE id = $1";
         let row = self.inner.db.find(sql, values![id.0]).await?;
@@ -105,6 +108,7 @@ impl Store {
     }
 
     /// The next statements behind this one that were not judged by what has this fingerprint.
+    #[boxed]
     pub async fn attestations_judged_otherwise(
         &self,
         after: AttestationId,
@@ -115,6 +119,7 @@ impl Store {
     }
 
     /// Writes what a statement is worth by what has this fingerprint. One that is gone is no fault.
+    #[boxed]
     pub async fn judge_attestation(
         &self,
         id: AttestationId,
@@ -131,6 +136,7 @@ impl Store {
     }
 
     /// Resolves once a commit through this handle has brought statements since this was asked last.
+    #[boxed]
     pub async fn attested(&self) {
         self.inner.attested.notified().await;
     }

@@ -5,6 +5,7 @@ mod judged;
 pub(crate) mod rows;
 pub(crate) mod statement;
 
+use crate::boxed;
 pub use judged::{Judged, ToJudge, Verdict};
 pub use statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement};
 
@@ -79,6 +80,7 @@ pub struct Attestation {
 
 impl Store {
     /// The statements about a version, by the file that they are about.
+    #[boxed]
     pub async fn attestations_of(
         &self,
         repository: RepositoryId,
@@ -91,6 +93,7 @@ impl Store {
     }
 
     /// Those about all versions of a package, by version.
+    #[boxed]
     pub async fn attestations_of_package(
         &self,
         repository: RepositoryId,

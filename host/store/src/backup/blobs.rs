@@ -1,5 +1,6 @@
 //! The bytes of blobs that a snapshot names.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use bytes::Bytes;
@@ -30,6 +31,7 @@ pub struct SnapshotBlob {
 impl Store {
     /// The bytes of each of these, some hundred at most, in pieces: not compared with the digest. `Corrupt` names one that is not there,
     /// `Unavailable` when the database failed.
+    #[boxed]
     pub async fn blob_bytes(
         &self,
         blobs: &[SnapshotBlob],

@@ -4,6 +4,7 @@
 //! Without it a blob whose record is deleted after the snapshot could be gone before it is copied: at once, where the time of grace is
 //! short, or where it had been marked before it was named again.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub struct BlobHold {
 
 impl Store {
     /// From now on no blob is collected by any server of this database. `Unavailable` when the database does not answer.
+    #[boxed]
     pub async fn hold_blobs(&self) -> Result<BlobHold, StoreError> {
         let database = self.inner.db.clone();
         let name = format!("{FIRST}{:016x}", rand::random::<u64>());
@@ -67,6 +69,7 @@ impl BlobHold {
     }
 
     /// Ends it. What fails ends by itself.
+    #[boxed]
     pub async fn release(self) {
         self.renewing.abort();
         let delete = "DELETE FROM meta WHERE name = $1";

@@ -4,6 +4,7 @@
 //! whoever opens such a database is told so. Blobs come first, some at a time, each durable before its row; all other rows follow in
 //! one transaction. So a restore that was broken off has a part of the blobs and no rows, and goes on with those blobs that are missing.
 
+use crate::boxed;
 use std::collections::HashSet;
 
 use futures::future::try_join_all;
@@ -29,6 +30,7 @@ pub struct Restoring {
 impl Restoring {
     /// Begins to restore this backup, of this step of the schema, or goes on with it. `Invalid` says what is wrong with the place: it is
     /// not empty, or another backup's restore was broken off in it. `Unavailable` when database or storage cannot be reached.
+    #[boxed]
     pub async fn begin(config: StoreConfig, backup: &str, step: u64) -> Result<Restoring, StoreError> {
         let storage = Storage::open(&config).await?;
         let occupied = !storage.is_empty(marker::NAME).await?;
@@ -52,12 +54,14 @@ impl Restoring {
     }
 
     /// The blobs that are there already.
+    #[boxed]
     pub async fn stored_blobs(&self) -> Result<HashSet<Sha256>, StoreError> {
         let rows = self.store.inner.db.fetch("SELECT sha256 FROM blobs", values![]).await?;
         rows.iter().map(|row| Ok(Sha256(row.columns().hash("sha256")?))).collect()
     }
 
     /// Keeps these blobs, whose rows in the snapshot have these columns: durable when this returns. `Invalid` for a column that is none.
+    #[boxed]
     pub async fn keep(&self, columns: &[String], blobs: Vec<(Vec<Cell>, Blob)>) -> Result<(), StoreError> {
         let table = table_of(&self.tables, BLOBS)?;
         let settled = try_join_all(blobs.iter().map(|(_, blob)| blob.settle(&self.store))).await?;
@@ -89,6 +93,7 @@ impl Restoring {
     }
 
     /// Closes the database.
+    #[boxed]
     pub async fn close(self) {
         self.store.close().await;
     }

@@ -4,6 +4,7 @@
 
 use super::of_place::{OF_PLACE, is_of_place};
 use super::tables::{BLOBS, Cell, SnapshotTable, table_of, values_of};
+use crate::boxed;
 use crate::db::{
     Database, MultiRow, Patience, Purpose, Transaction, UNFINISHED, Value, placeholders, unfinished, values,
 };
@@ -40,6 +41,7 @@ impl<'a> RestoredRows<'a> {
     }
 
     /// Adds rows of a table, in the order of [`Restoring::tables`](super::Restoring::tables). `Invalid` when it has no such columns.
+    #[boxed]
     pub async fn add(
         &mut self,
         table: &str,

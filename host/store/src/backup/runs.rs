@@ -1,6 +1,7 @@
 //! What became of the backups that were taken, for the portal and the metrics: the place of backups itself says what can be restored.
 
 use crate::backup::BlobHold;
+use crate::boxed;
 use crate::db::{Row, signed, values};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -44,6 +45,7 @@ pub struct BackupSize {
 
 impl Store {
     /// Notes that a backup is begun, which `hold` keeps blobs for. `Unavailable` when the database does not answer.
+    #[boxed]
     pub async fn backup_begins(&self, hold: &BlobHold, id: &str, place: &str) -> Result<(), StoreError> {
         let begins = "INSERT INTO backups (id, place, hold, began_at) VALUES ($1, $2, $3, $4)";
         self.inner.db.execute(begins, values![id, place, hold.name(), self.now_ms()]).await?;
@@ -52,6 +54,7 @@ impl Store {
     }
 
     /// Notes how it ended: what is in it, or why there is none. `Unavailable` when the database does not answer.
+    #[boxed]
     pub async fn backup_ends(&self, id: &str, outcome: Result<BackupSize, String>) -> Result<(), StoreError> {
         let (size, error) = match outcome {
             Ok(size) => (Some(size), None),
@@ -67,6 +70,7 @@ impl Store {
     }
 
     /// The backups that were begun last, the newest first, at most a hundred. `Unavailable` when the database does not answer.
+    #[boxed]
     pub async fn backup_runs(&self) -> Result<Vec<BackupRun>, StoreError> {
         let runs = "SELECT b.id, b.place, b.began_at, b.ended_at, b.row_count, b.blobs, b.blob_bytes, b.copied_bytes, b.error, \
                     (SELECT CAST(m.value AS BIGINT) FROM meta m WHERE m.name = b.hold) AS held_until FROM backups b \
@@ -78,6 +82,7 @@ impl Store {
 
     /// When the newest whole backup was begun, which is the moment that it restores, in ms since 1970; none when there is none.
     /// `Unavailable` when the database does not answer.
+    #[boxed]
     pub async fn last_backup(&self) -> Result<Option<i64>, StoreError> {
         let last = "SELECT began_at FROM backups WHERE blobs IS NOT NULL ORDER BY began_at DESC LIMIT 1";
         let row = self.inner.db.fetch_one(last, values![]).await?;

@@ -1,5 +1,6 @@
 //! The rows of one moment.
 
+use crate::boxed;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
@@ -23,6 +24,7 @@ pub struct Snapshot {
 impl Store {
     /// Begins one. Publishes go on beside it; the log of SQLite, and what PostgreSQL keeps of old rows, grow meanwhile. `Unavailable` when
     /// the database does not answer.
+    #[boxed]
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let database = &self.inner.db;
         let at = database.now_ms();
@@ -74,6 +76,7 @@ impl Snapshot {
     }
 
     /// Every blob that something holds.
+    #[boxed]
     pub async fn blobs(&mut self) -> Result<Vec<SnapshotBlob>, StoreError> {
         let sql = format!("SELECT id, sha256, size FROM blobs WHERE {HELD} ORDER BY id");
         let rows = self.still.rows(sql.into(), values![self.at])?;
@@ -86,6 +89,7 @@ impl Snapshot {
     }
 
     /// Lets go of the moment.
+    #[boxed]
     pub async fn end(self) {
         self.still.end().await;
     }

@@ -4,6 +4,7 @@
 //! readers read at their own pace: none holds up the writer or another, and memory does not grow with the size. The last piece
 //! is shown to no stream before the writer has said that the whole is right.
 
+use crate::boxed;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -98,6 +99,7 @@ impl Arrival {
     }
 
     /// Adds bytes at the end, for readers too. `TooLarge` past the limit, `Unavailable` when the storage failed.
+    #[boxed]
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         if bytes.is_empty() {
             return Ok(());
@@ -115,6 +117,7 @@ impl Arrival {
     }
 
     /// All that came, as a blob that is not kept yet; readers go on waiting for [`Arrival::end`].
+    #[boxed]
     pub async fn received(&mut self) -> Result<Blob, StoreError> {
         let blob = self.stager.take().ok_or_else(lost)?.finish().await?;
         Ok(match self.repository {
@@ -243,12 +246,14 @@ impl Arriving {
     }
 
     /// Waits for all of them. `BrokenOff` when they broke off or were not right, `TooLarge` when they were too many.
+    #[boxed]
     pub async fn wait(&self) -> Result<Blob, StoreError> {
         let end = self.until(|progress| progress.end.is_some()).await?.end;
         end.ok_or_else(lost)?.blob()
     }
 
     /// The bytes from `offset` on, at most `length`: waits until they are there or the end is known. As [`Arriving::wait`].
+    #[boxed]
     pub async fn read_at(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
         let wanted = offset.saturating_add(length.into());
         let progress = self.until(|progress| progress.there >= wanted || progress.end.is_some()).await?;

@@ -1,5 +1,6 @@
 //! `Blob`: a handle to bytes, the same whether they were just received, are stored, or lie in memory.
 
+use crate::boxed;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -126,6 +127,7 @@ impl Blob {
     }
 
     /// Its SHA-256. As `digest`.
+    #[boxed]
     pub async fn sha256(&self) -> Result<Sha256, StoreError> {
         let digest = self.digest(Algorithm::Sha256).await?;
         digest.sha256().ok_or_else(|| StoreError::Corrupt("a SHA-256 is not 32 bytes".to_owned()))
@@ -139,6 +141,7 @@ impl Blob {
 
     /// Its digest by this algorithm; the bytes are read again when it is not known yet. `Corrupt` when they are damaged,
     /// `Unavailable` when they cannot be read.
+    #[boxed]
     pub async fn digest(&self, algorithm: Algorithm) -> Result<Digest, StoreError> {
         if let Some(digest) = self.known(algorithm) {
             return Ok(digest);
@@ -156,6 +159,7 @@ impl Blob {
 
     /// The bytes from `offset` on, at most `length`; fewer only at the end, none at or past it. `Unavailable` when they cannot
     /// be read.
+    #[boxed]
     pub async fn read_at(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
         let start = offset.min(self.size());
         let end = start.saturating_add(length.into()).min(self.size());
@@ -169,6 +173,7 @@ impl Blob {
 
     /// Offset of the first `needle` that lies wholly within `start` (included) and `end` (not included; no further than the
     /// blob's end). `Invalid` when the needle is empty or longer than 4 KiB, or `start` is past `end`.
+    #[boxed]
     pub async fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, StoreError> {
         if needle.is_empty() || needle.len() > MAX_NEEDLE {
             return Err(StoreError::Invalid("a needle has 1 to 4096 bytes".to_owned()));
@@ -225,6 +230,7 @@ impl Blob {
     /// An address at which a client fetches the bytes from S3 itself, good for a while for whoever has it; none where they pass through this
     /// server: they lie
     /// elsewhere, are not stored yet or a part of others, or the operator wants it so. `Unavailable` where the address cannot be signed.
+    #[boxed]
     pub async fn presigned(&self, sent_as: &SentAs<'_>) -> Result<Option<Url>, StoreError> {
         let BlobBytes { source: Source::Object(object), start: 0, size, stored: Some(_), .. } = &*self.0
         else {

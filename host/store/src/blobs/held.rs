@@ -2,6 +2,7 @@
 
 use super::handle::Blob;
 use super::row::{BLOB_COLUMNS, BlobRow};
+use crate::boxed;
 use crate::db::{is_retryable, values};
 use crate::digest::Sha256;
 use crate::error::StoreError;
@@ -21,6 +22,7 @@ impl HeldBlob {
     /// For a publish that relies on the bytes: none in the place of a blob whose bytes are missing
     /// or known to be damaged, so that the client sends them again. `Unavailable` when storage does
     /// not answer.
+    #[boxed]
     pub async fn usable(found: Result<Option<HeldBlob>, StoreError>) -> Result<Option<HeldBlob>, StoreError> {
         match found {
             Ok(Some(held)) => Ok(held.blob.is_there().await?.then_some(held)),
@@ -40,6 +42,7 @@ struct Held {
 impl Store {
     /// The blob with this SHA-256 if this repository holds it: a record of its own names it, or it is leased to it, which begins
     /// anew. `Corrupt` when its bytes are not there.
+    #[boxed]
     pub async fn blob(&self, repository: RepositoryId, sha256: Sha256) -> Result<Option<Blob>, StoreError> {
         Ok(self.look_for(repository, sha256, false).await?.map(|held| held.blob))
     }
@@ -47,6 +50,7 @@ impl Store {
     /// The same for a publish that leaves the bytes out where they are here already: what only a
     /// record holds is leased too, so that it outlives the record's removal until the publish names
     /// it. Errors as [`blob`](Store::blob) has.
+    #[boxed]
     pub async fn blob_for_publish(
         &self,
         repository: RepositoryId,
@@ -87,6 +91,7 @@ impl Store {
 
     /// The same for a reader, whose answer may be kept: `named` says that a record names the blob, so that the repository holds it until
     /// a commit touches that record. Else it is held by a lease alone, which ends at some time.
+    #[boxed]
     pub async fn held_blob(
         &self,
         repository: RepositoryId,

@@ -4,6 +4,7 @@
 //! transaction lets the row name them; so a server that is killed leaves the row with the bytes of
 //! before or with the new ones.
 
+use crate::boxed;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -41,6 +42,7 @@ impl Store {
 
     /// Replaces stored bytes that are missing or damaged by the same bytes, which were sent to a
     /// repository and are not kept there otherwise. `Unavailable` when database or storage failed.
+    #[boxed]
     pub async fn repair(&self, repository: RepositoryId, sent: &[Blob]) -> Result<(), StoreError> {
         let mut damaged = Vec::new();
         for blob in sent {
@@ -209,6 +211,7 @@ impl Blob {
 
     /// Whether as many bytes are there as there should be; a lack of them is noted. `Unavailable`
     /// when storage does not answer.
+    #[boxed]
     pub async fn is_there(&self) -> Result<bool, StoreError> {
         let length = self.0.source.length().await?;
         let there = length.is_some_and(|length| length >= self.0.start + self.0.size) && !self.is_damaged();

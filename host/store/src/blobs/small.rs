@@ -1,5 +1,6 @@
 //! Blobs of few bytes, which lie in the database: named so that whoever knew one can read it again without holding its bytes.
 
+use crate::boxed;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,7 @@ impl Blob {
 impl Store {
     /// The bytes of a small blob: one statement, by its row alone. None where it was removed since, or its bytes lie elsewhere by
     /// now. `Corrupt` when they are damaged.
+    #[boxed]
     pub async fn small_blob(&self, SmallBlob(id): SmallBlob) -> Result<Option<Bytes>, StoreError> {
         // What is kept without its bytes is read again and again: no more of the row than that takes.
         let sql = "SELECT b.size, b.checked, b.data FROM blobs b WHERE b.id = $1";

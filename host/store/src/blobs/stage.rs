@@ -3,6 +3,7 @@
 //! Pieces are gathered to batches without being copied. While one batch is written and hashed on other threads the next is
 //! gathered, so an upload holds two at most, and no thread waits for a slow sender.
 
+use crate::boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ impl Stager {
 
     /// Adds bytes at the end; waits while earlier ones are still being written. `TooLarge` past the limit, `NoRoom` when too much
     /// is staged, `Unavailable` when the storage failed: the blob is lost then.
+    #[boxed]
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.received = self.received.saturating_add(bytes.len() as u64);
         if self.received > self.limit {
@@ -100,6 +102,7 @@ impl Stager {
     }
 
     /// All of it, as a blob that is not kept yet. `Unavailable` when the storage failed.
+    #[boxed]
     pub async fn finish(mut self) -> Result<Blob, StoreError> {
         let rest = self.gathered.take();
         if self.flow.is_none() && self.received <= self.store.inner.config.inline_max {

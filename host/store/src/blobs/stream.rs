@@ -1,5 +1,6 @@
 //! The bytes of a blob on their way out, checked when they are the whole blob and it was not checked lately.
 
+use crate::boxed;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ impl BlobStream {
 
     /// The same once its first bytes are there: what cannot be opened or read is an error now, while there is still time to say
     /// so, and not in the middle of an answer. `Unavailable` when storage failed, `Corrupt` when the bytes are missing or damaged.
+    #[boxed]
     pub async fn begun(self) -> Result<BlobStream, StoreError> {
         let BlobStream { mut chunks, blob } = self;
         // An earlier read came to the end, and it is at the end that damage is found.

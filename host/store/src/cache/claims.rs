@@ -1,5 +1,6 @@
 //! Which server fetches an answer of an upstream, where several share the database: one asks and the others find what it cached.
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
@@ -11,6 +12,7 @@ const CLAIM_MS: i64 = 5000;
 impl Store {
     /// Whether this server is to fetch the answer of this name: no other does at the moment. Costs nothing while no other server of this
     /// database is known.
+    #[boxed]
     pub async fn claim_fetch(&self, repository: RepositoryId, name: &CacheName) -> Result<bool, StoreError> {
         let Some(own) = self.inner.leases.as_ref().and_then(|leases| leases.beside_others()) else {
             return Ok(true);
@@ -24,6 +26,7 @@ impl Store {
     }
 
     /// The fetch has ended.
+    #[boxed]
     pub async fn release_fetch(&self, repository: RepositoryId, name: &CacheName) -> Result<(), StoreError> {
         let Some(own) = self.inner.leases.as_ref().and_then(|leases| leases.beside_others()) else {
             return Ok(());

@@ -4,6 +4,7 @@ mod claims;
 mod page;
 mod shrink;
 
+use crate::boxed;
 pub use page::{CacheEntry, CacheTotals};
 
 use crate::answers::{AnswerChange, StoredAnswer};
@@ -44,6 +45,7 @@ const ANSWER: &str = "c.method, c.target, c.status, c.headers, c.address, c.fetc
 
 impl Store {
     /// The answer of this name. One whose bytes are gone or damaged is none: it is fetched again.
+    #[boxed]
     pub async fn cached(
         &self,
         repository: RepositoryId,
@@ -105,6 +107,7 @@ impl Store {
     /// Keeps an answer in the place of the one of its name; its blob becomes durable. `shown` is shown from then on as a file of
     /// its version. One commit, so that what was made of the former answer ends with it. `Unavailable` when it is not known
     /// whether it is kept, `Invalid` for an address that cannot be stored.
+    #[boxed]
     pub async fn cache(
         &self,
         repository: RepositoryId,
@@ -121,6 +124,7 @@ impl Store {
     }
 
     /// The upstream says at `at` (ms since 1970) that the answer still holds. What was made of it stays as good as it was.
+    #[boxed]
     pub async fn cache_validated(
         &self,
         repository: RepositoryId,
@@ -137,6 +141,7 @@ impl Store {
     }
 
     /// Keeps the answer of this name no longer.
+    #[boxed]
     pub async fn uncache(&self, repository: RepositoryId, name: &CacheName) -> Result<(), StoreError> {
         self.uncache_all(repository, std::slice::from_ref(name)).await
     }
@@ -175,6 +180,7 @@ async fn stored_answer(answer: &CachedAnswer) -> Result<StoredAnswer, StoreError
 
 impl ShownFile {
     /// The file that an answer is shown as. `Corrupt` when its bytes are damaged.
+    #[boxed]
     pub async fn of(blob: &Blob, name: &str, version: &str, path: &str) -> Result<ShownFile, StoreError> {
         let digest = blob.digest(Algorithm::Sha256).await?;
         let [name, version, path] = [name, version, path].map(str::to_owned);

@@ -1,5 +1,6 @@
 //! What is kept, for people: a page at a time, and how much it is.
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -39,6 +40,7 @@ const PAGE: &str = "SELECT method, target, status, size, fetched_at, validated_a
 
 impl Store {
     /// Kept answers whose target begins with `prefix`, by their targets; `offset` of them are passed over.
+    #[boxed]
     pub async fn cache_page(
         &self,
         repository: RepositoryId,
@@ -52,6 +54,7 @@ impl Store {
     }
 
     /// How much is kept.
+    #[boxed]
     pub async fn cache_totals(&self, repository: RepositoryId) -> Result<CacheTotals, StoreError> {
         let sql = "SELECT COUNT(*) AS entries, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes \
                    FROM cached_answers WHERE repository = $1";
@@ -65,6 +68,7 @@ impl Store {
     /// Keeps no longer what begins with `prefix`; how many answers that were. What was made of any answer of the repository
     /// counts as changed, on all servers: they may remember more of the upstream than the database. The bytes go with the next
     /// collection of garbage that finds nothing else naming them.
+    #[boxed]
     pub async fn purge_cache(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
         let sql = "DELETE FROM cached_answers WHERE repository = $1 AND target >= $2 \
                    AND substr(target, 1, CAST($3 AS INTEGER)) = $2";

@@ -1,5 +1,6 @@
 //! Keeping a proxy's cache within its bound: what was not used for the longest time goes first.
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
@@ -10,6 +11,7 @@ const PAGE: i64 = 500;
 
 impl Store {
     /// Keeps no more than `most` bytes of answers; how many had to go.
+    #[boxed]
     pub async fn shrink_cache(&self, repository: RepositoryId, most: u64) -> Result<u64, StoreError> {
         if self.cache_totals(repository).await?.bytes <= most {
             return Ok(0);

@@ -4,6 +4,7 @@
 pub(crate) mod document;
 pub(crate) mod rows;
 
+use crate::boxed;
 pub use document::{MAX_DOCUMENTS, MAX_FORM_BYTES, VersionDocument};
 
 use crate::db::{Row, values};
@@ -17,6 +18,7 @@ const OF_VERSION: &str = "SELECT name, version, path, source, title, form, media
 
 impl Store {
     /// The documents that came with a version, by the file that they are about.
+    #[boxed]
     pub async fn documents_of(
         &self,
         repository: RepositoryId,

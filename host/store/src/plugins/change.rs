@@ -1,5 +1,6 @@
 //! Changes of what formats run. Each is one transaction that begins with the number of changes, so that no two overlap.
 
+use crate::boxed;
 use serde_json::json;
 
 use super::PLUGIN_HISTORY;
@@ -26,6 +27,7 @@ pub struct FormatChange {
 
 impl Store {
     /// Writes what a format runs, which ends its trial: the new number of changes, or none where another change came before this one.
+    #[boxed]
     pub async fn change_format_plugin(
         &self,
         change: FormatChange,
@@ -73,6 +75,7 @@ impl Store {
     }
 
     /// Pins a repository to a component, or with none takes its pin away: false where there is no such repository.
+    #[boxed]
     pub async fn pin_repository(
         &self,
         organization: OrganizationId,

@@ -1,5 +1,6 @@
 //! Components: kept once by digest, their bytes in pieces, so that no row is too large for a backup or a driver.
 
+use crate::boxed;
 use bytes::{Bytes, BytesMut};
 
 use super::PLUGIN_SPARES;
@@ -53,6 +54,7 @@ const COLUMNS: &str = "digest, format, told, source, signed_by, size, installed_
 impl Store {
     /// Keeps a component. One that is there already stays as it is: true only where it is new. Of those of its format that neither
     /// run, ran lately, are pinned nor on trial, the oldest over the bound go.
+    #[boxed]
     pub async fn install_component(
         &self,
         component: NewComponent,
@@ -71,6 +73,7 @@ impl Store {
     }
 
     /// Says anew where a component that is there came from, and who signed it.
+    #[boxed]
     pub async fn renew_component(
         &self,
         digest: &str,
@@ -86,6 +89,7 @@ impl Store {
     }
 
     /// All components that are kept, by format and from the oldest on.
+    #[boxed]
     pub async fn components(&self) -> Result<Vec<ComponentRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_components ORDER BY format, installed_at, digest");
         let rows = self.inner.db.fetch_uncounted(sql, values![]).await?;
@@ -93,6 +97,7 @@ impl Store {
     }
 
     /// The component of this digest.
+    #[boxed]
     pub async fn find_component(&self, digest: &str) -> Result<Option<ComponentRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_components WHERE digest = $1");
         let row = self.inner.db.fetch_one(sql, values![digest]).await?;
@@ -100,6 +105,7 @@ impl Store {
     }
 
     /// The bytes of the component of this digest; none where it is not kept. `Corrupt` where a part of them is missing.
+    #[boxed]
     pub async fn component_bytes(&self, digest: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(row) = self.find_component(digest).await? else { return Ok(None) };
         let mut bytes = BytesMut::with_capacity(usize::try_from(row.size).unwrap_or_default());

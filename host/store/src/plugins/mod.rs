@@ -9,6 +9,7 @@ mod components;
 mod rows;
 mod trials;
 
+use crate::boxed;
 pub use change::FormatChange;
 pub use components::{ComponentRow, NewComponent};
 pub use rows::FormatPlugin;
@@ -54,12 +55,14 @@ impl PluginState {
 
 impl Store {
     /// How often formats' components, activations or pins were changed: cheap enough to be asked every half second.
+    #[boxed]
     pub async fn plugin_changes(&self) -> Result<i64, StoreError> {
         let rows = self.inner.db.fetch_uncounted("SELECT number FROM plugin_changes", values![]).await?;
         rows.first().map_or(Ok(0), |row| row.columns().int("number"))
     }
 
     /// What every format runs. The number is read first, so that what comes in between is seen as a later change.
+    #[boxed]
     pub async fn plugin_state(&self) -> Result<PluginState, StoreError> {
         let number = self.plugin_changes().await?;
         let list = "SELECT format, active, history FROM plugin_formats ORDER BY format";

@@ -3,6 +3,7 @@
 use super::components::{NewComponent, keep};
 use super::rows::next_number;
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, Transaction, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RecordingId, RecordingSetId, RepositoryId, TrialId, new_id};
@@ -121,6 +122,7 @@ impl TrialCounts {
 impl Store {
     /// Begins a trial in place of that which its format has, whose recordings go: its identifier, or none where another change came
     /// after the one of this number.
+    #[boxed]
     pub async fn begin_trial(
         &self,
         new: NewTrial,
@@ -164,6 +166,7 @@ impl Store {
     }
 
     /// Takes the trial of a format back: false where it has none.
+    #[boxed]
     pub async fn end_trial(&self, format: &str, audit: Option<AuditEvent>) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         next_number(&mut transaction).await?;
@@ -176,6 +179,7 @@ impl Store {
     }
 
     /// Ends a trial whose failures are too many, which is shown from then on: false where it has ended before.
+    #[boxed]
     pub async fn take_trial_back(&self, id: TrialId, audit: Option<AuditEvent>) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         next_number(&mut transaction).await?;
@@ -189,6 +193,7 @@ impl Store {
     }
 
     /// The trial of a format.
+    #[boxed]
     pub async fn find_trial(&self, format: &str) -> Result<Option<TrialRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_trials WHERE format = $1");
         let row = self.inner.db.fetch_one(sql, values![format]).await?;
@@ -202,6 +207,7 @@ impl Store {
     }
 
     /// Adds what a server counted of a trial: how many calls have failed now; none where it is gone.
+    #[boxed]
     pub async fn add_trial_counts(
         &self,
         id: TrialId,
@@ -232,6 +238,7 @@ impl Store {
 
     /// Keeps a recording of a trial, of a call that `failed` or that was answered otherwise: the first [`MAX_RECORDINGS`] of each. False
     /// where it has enough or is gone, and where the repository is of another organization than whoever began the trial.
+    #[boxed]
     pub async fn keep_trial_recording(
         &self,
         id: TrialId,
@@ -263,6 +270,7 @@ impl Store {
     }
 
     /// The recordings of a trial, the newest first: of calls that failed, or of those that were answered otherwise.
+    #[boxed]
     pub async fn trial_recordings(&self, id: TrialId, failed: bool) -> Result<Vec<RecordingId>, StoreError> {
         let sql = "SELECT r.id FROM recordings r JOIN recording_sets s ON s.id = r.recording_set \
                    WHERE s.trial = $1 AND s.only_failures = $2 ORDER BY r.id DESC LIMIT $3";

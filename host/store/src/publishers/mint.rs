@@ -1,5 +1,6 @@
 //! Giving a token out for an ID token: that it is spent, who owns the workflow's repository, and the token itself are written together.
 
+use crate::boxed;
 use std::fmt;
 
 use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember, told};
@@ -68,6 +69,7 @@ pub enum Mint {
 
 impl Store {
     /// Gives a token out: all of it or nothing. The first use of a publisher settles who owns the workflow's repository.
+    #[boxed]
     pub async fn mint_token(
         &self,
         organization: OrganizationId,
@@ -117,6 +119,7 @@ impl Store {
 
 impl Store {
     /// Notes that an ID token counts no more.
+    #[boxed]
     pub async fn spend_id_token(&self, id_token: SpentIdToken) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         spend(&mut transaction, id_token).await?;

@@ -3,6 +3,7 @@
 
 mod mint;
 
+use crate::boxed;
 pub(crate) use mint::spend_credential;
 pub use mint::{Mint, PublisherUse, SpentIdToken, TokenToMint};
 
@@ -78,6 +79,7 @@ pub struct PublisherRow {
 
 impl Store {
     /// Makes a publisher; none when the repository has as many as it may.
+    #[boxed]
     pub async fn create_publisher(
         &self,
         organization: OrganizationId,
@@ -114,6 +116,7 @@ impl Store {
     }
 
     /// The publisher of this identifier in this organization.
+    #[boxed]
     pub async fn find_publisher(
         &self,
         organization: OrganizationId,
@@ -125,6 +128,7 @@ impl Store {
     }
 
     /// Publishers in the order of their making, after the identifier `after`, at most `limit`: of one repository, or of all.
+    #[boxed]
     pub async fn list_publishers(
         &self,
         organization: OrganizationId,
@@ -144,6 +148,7 @@ impl Store {
     }
 
     /// The publishers that this issuer vouches for, in the order of their making, at most `limit`.
+    #[boxed]
     pub async fn publishers_of_issuer(
         &self,
         organization: OrganizationId,
@@ -160,6 +165,7 @@ impl Store {
     }
 
     /// Deletes a publisher, and revokes at `now` (ms since 1970) the tokens that were given out for it; false when there is none.
+    #[boxed]
     pub async fn delete_publisher(
         &self,
         organization: OrganizationId,

@@ -1,5 +1,6 @@
 //! Reading records and blobs through the record cache.
 
+use crate::boxed;
 use std::sync::Arc;
 
 use crate::blobs::HeldBlob;
@@ -27,6 +28,7 @@ pub struct Seen {
 
 impl Store {
     /// As [`Store::get`].
+    #[boxed]
     pub async fn cached_get(&self, seen: Seen, key: String) -> Result<Option<Entry>, StoreError> {
         let (place, now) = self.place(seen, Question::Record(key));
         if let Recalled::Good(Found::Record(found)) = self.recall(&place, now) {
@@ -41,6 +43,7 @@ impl Store {
     }
 
     /// As [`Store::keys`]. A list of thousands in which one changed is made anew at the cost of copying it.
+    #[boxed]
     pub async fn cached_keys(
         &self,
         seen: Seen,
@@ -82,6 +85,7 @@ impl Store {
 
     /// As [`Store::held_blob`]. One that a record names and that is small is kept with its bytes, which were checked when they were
     /// read.
+    #[boxed]
     pub async fn cached_held_blob(&self, seen: Seen, sha256: Sha256) -> Result<Option<HeldBlob>, StoreError> {
         let (place, now) = self.place(seen, Question::Blob(sha256));
         if let Recalled::Good(Found::Blob(blob)) = self.recall(&place, now) {

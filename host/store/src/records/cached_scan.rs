@@ -1,6 +1,7 @@
 //! Scans of records through the record cache: what is kept of a range is cut, brought up to date by what was touched, or continued by what
 //! follows its last.
 
+use crate::boxed;
 use std::sync::Arc;
 
 use crate::changes::TouchedRange;
@@ -26,6 +27,7 @@ struct Asked<'a> {
 
 impl Store {
     /// As [`Store::scan`], all of it as it was at one moment.
+    #[boxed]
     pub async fn cached_scan(
         &self,
         seen: Seen,

@@ -2,6 +2,7 @@
 
 use super::range::{Range, just_after, next_char, successor};
 use super::read::Dated;
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -34,6 +35,7 @@ impl Store {
     /// Keys that begin with `prefix`, in the order of their bytes, after `after`, at most `limit` and 10,000. With a
     /// `delimiter`, what follows its first occurrence beyond `prefix` is cut off (the delimiter stays), and what then is equal
     /// stands once; `after` is then such a cut key. `Invalid` for NUL as a delimiter.
+    #[boxed]
     pub async fn keys(
         &self,
         repository: RepositoryId,

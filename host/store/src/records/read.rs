@@ -1,6 +1,7 @@
 //! Reading records.
 
 use super::range::Range;
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -46,6 +47,7 @@ impl<T> Dated<T> {
 
 impl Store {
     /// The record, or none.
+    #[boxed]
     pub async fn get(&self, repository: RepositoryId, key: &str) -> Result<Option<Entry>, StoreError> {
         if key.contains('\0') {
             return Ok(None);
@@ -56,6 +58,7 @@ impl Store {
 
     /// Records whose key begins with `prefix`, in the order of the keys' bytes, after the key `after` (which need not exist),
     /// at most `limit`, 1,000 and 1 MiB of them. Only an empty list is the end.
+    #[boxed]
     pub async fn scan(
         &self,
         repository: RepositoryId,

@@ -1,5 +1,6 @@
 //! Searching packages.
 
+use crate::boxed;
 use crate::db::{Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -22,6 +23,7 @@ const ORDER: &str = "ORDER BY CASE WHEN search LIKE $10 ESCAPE '!' THEN 0 WHEN s
 impl Store {
     /// Packages whose name, summary or keywords hold every word of `text`, in whatever case, the best match first; all by name
     /// when it is empty. At most `limit` and 250 of them, from `offset` on.
+    #[boxed]
     pub async fn search(
         &self,
         repository: RepositoryId,

@@ -2,6 +2,7 @@
 
 use crate::accounts::AuditEvent;
 use crate::accounts::remember;
+use crate::boxed;
 use crate::db::{Columns, Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, PolicyId, new_id};
@@ -64,6 +65,7 @@ pub struct PolicyChange {
 
 impl Store {
     /// Makes a policy; none when the organization has as many as it may.
+    #[boxed]
     pub async fn create_policy(
         &self,
         organization: OrganizationId,
@@ -87,6 +89,7 @@ impl Store {
     }
 
     /// The policy of this identifier in this organization.
+    #[boxed]
     pub async fn find_policy(
         &self,
         organization: OrganizationId,
@@ -98,6 +101,7 @@ impl Store {
     }
 
     /// The policy of this identifier, whosever it is.
+    #[boxed]
     pub async fn any_policy(&self, id: PolicyId) -> Result<Option<PolicyRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM retention_policies WHERE id = $1");
         let row = self.inner.db.fetch_one(sql, values![id.0]).await?;
@@ -105,6 +109,7 @@ impl Store {
     }
 
     /// Policies in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_policies(
         &self,
         organization: OrganizationId,
@@ -120,6 +125,7 @@ impl Store {
     }
 
     /// The identifiers of all that run, whosever they are.
+    #[boxed]
     pub async fn enforced_policies(&self) -> Result<Vec<PolicyId>, StoreError> {
         let sql = "SELECT id FROM retention_policies WHERE mode = 'enforced' ORDER BY id";
         let rows = self.inner.db.fetch(sql, vec![]).await?;
@@ -127,6 +133,7 @@ impl Store {
     }
 
     /// Changes a policy; none when it is not there, or when it is to run and no preview was made of it as it is.
+    #[boxed]
     pub async fn change_policy(
         &self,
         organization: OrganizationId,
@@ -167,6 +174,7 @@ impl Store {
     }
 
     /// Records that a preview was made of a policy's rule; false when it has another meanwhile.
+    #[boxed]
     pub async fn mark_previewed(
         &self,
         organization: OrganizationId,
@@ -178,6 +186,7 @@ impl Store {
     }
 
     /// Deletes a policy with what is known of its runs; false when there is none. What it deleted stays in the trash.
+    #[boxed]
     pub async fn delete_policy(
         &self,
         organization: OrganizationId,

@@ -1,5 +1,6 @@
 //! Runs of policies: a claim in the policy's row lets one server work on it, and a run that was interrupted goes on.
 
+use crate::boxed;
 use std::time::Duration;
 
 use super::policies::{COLUMNS, EVERY_MS, PolicyRow, policy_of};
@@ -49,6 +50,7 @@ pub struct RetentionClaim {
 
 impl Store {
     /// Lets an enforced policy run as soon as somebody can; false where it is not enforced.
+    #[boxed]
     pub async fn request_run(
         &self,
         organization: OrganizationId,
@@ -66,6 +68,7 @@ impl Store {
     }
 
     /// Claims a policy that is due, or was interrupted, and that nobody is at; of these the one named, if one is, whether it is due or not.
+    #[boxed]
     pub async fn claim_run(&self, only: Option<PolicyId>) -> Result<Option<RetentionClaim>, StoreError> {
         let (now, until) = (self.now_ms(), self.now_ms().saturating_add(CLAIM.as_millis() as i64));
         let wanted = only.map_or(0, |only| only.0);
@@ -117,6 +120,7 @@ impl Store {
 
     /// Records how far a run has come and renews its claim. False when it is the caller's no longer: somebody else's, or the policy
     /// was paused, changed or deleted.
+    #[boxed]
     pub async fn go_on_with_run(&self, claim: &RetentionClaim) -> Result<bool, StoreError> {
         let until = self.now_ms().saturating_add(CLAIM.as_millis() as i64);
         let mut transaction = self.inner.db.begin().await?;
@@ -136,6 +140,7 @@ impl Store {
     }
 
     /// Ends a run, and gives the claim back. Runs that are older than the last hundred are forgotten.
+    #[boxed]
     pub async fn end_run(&self, claim: &RetentionClaim, error: Option<&str>) -> Result<(), StoreError> {
         let RunRow { id, deleted, bytes, skipped, .. } = &claim.run;
         let policy = claim.policy.id.0;
@@ -163,6 +168,7 @@ impl Store {
     }
 
     /// Gives the claim of a run back that has not come to its end: any server may go on with it.
+    #[boxed]
     pub async fn leave_run(&self, claim: &RetentionClaim) -> Result<(), StoreError> {
         let free =
             "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
@@ -170,6 +176,7 @@ impl Store {
     }
 
     /// Ends runs of policies that were paused while nobody was at them.
+    #[boxed]
     pub async fn end_paused_runs(&self) -> Result<(), StoreError> {
         let paused = "SELECT 1 AS one FROM retention_runs r JOIN retention_policies p ON p.id = r.policy \
                       WHERE r.ended_at IS NULL AND p.mode <> 'enforced' AND p.claimed_until <= $1 LIMIT 1";
@@ -182,6 +189,7 @@ impl Store {
     }
 
     /// The runs of a policy, the latest first, those before the run `before`, at most `limit`.
+    #[boxed]
     pub async fn list_runs(
         &self,
         policy: PolicyId,

@@ -1,5 +1,6 @@
 //! What policies judge versions by, in pages.
 
+use crate::boxed;
 use crate::db::{Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -57,6 +58,7 @@ impl JudgedVersion {
 impl Store {
     /// Versions of a repository: packages one after the other, of each the latest publication first. After the place `after`, at most
     /// `limit`; only fewer are the end.
+    #[boxed]
     pub async fn judged_versions(
         &self,
         repository: RepositoryId,
@@ -84,6 +86,7 @@ impl Store {
     }
 
     /// One version; none where it is not shown.
+    #[boxed]
     pub async fn judged_version(
         &self,
         repository: RepositoryId,
@@ -95,6 +98,7 @@ impl Store {
     }
 
     /// Versions of which something was shown at this time or later, at most `limit`.
+    #[boxed]
     pub async fn versions_since(
         &self,
         repository: RepositoryId,

@@ -1,5 +1,6 @@
 //! Components of policies: kept once by digest, their bytes in pieces, so that no row is too large for a backup or a driver.
 
+use crate::boxed;
 use bytes::{Bytes, BytesMut};
 
 use super::renumber;
@@ -58,6 +59,7 @@ pub struct PolicyComponentRow {
 impl Store {
     /// Keeps a component. Of one that is there already, a signature counts from now on, and everything else stays as it is. False where there
     /// are as many as may be.
+    #[boxed]
     pub async fn keep_policy_component(
         &self,
         component: NewPolicyComponent,
@@ -94,12 +96,14 @@ impl Store {
     }
 
     /// All that are kept, from the oldest on.
+    #[boxed]
     pub async fn policy_components(&self) -> Result<Vec<PolicyComponentRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} ORDER BY installed_at, digest");
         self.inner.db.fetch(sql, values![]).await?.iter().map(component).collect()
     }
 
     /// The one of this digest.
+    #[boxed]
     pub async fn find_policy_component(
         &self,
         digest: &str,
@@ -110,6 +114,7 @@ impl Store {
     }
 
     /// The bytes of the one of this digest; none where it is not kept. `Corrupt` where a part of them is missing.
+    #[boxed]
     pub async fn policy_component_bytes(&self, digest: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(row) = self.find_policy_component(digest).await? else { return Ok(None) };
         let mut bytes = BytesMut::with_capacity(usize::try_from(row.size).unwrap_or_default());
@@ -124,6 +129,7 @@ impl Store {
     }
 
     /// Removes one that no rule names: false where one does, or it is not there.
+    #[boxed]
     pub async fn remove_policy_component(
         &self,
         digest: &str,

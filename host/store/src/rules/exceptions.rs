@@ -2,6 +2,7 @@
 
 use super::renumber;
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{ExceptionId, OrganizationId, RepositoryId, RuleId, new_id};
@@ -45,6 +46,7 @@ pub struct NewException {
 
 impl Store {
     /// Makes an exception; none when the rule is not there or has as many as it may. Those that ended long ago go.
+    #[boxed]
     pub async fn create_exception(
         &self,
         organization: OrganizationId,
@@ -84,6 +86,7 @@ impl Store {
     }
 
     /// Exceptions of a rule in the order of their making, ended ones among them, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_exceptions(
         &self,
         organization: OrganizationId,
@@ -110,6 +113,7 @@ impl Store {
     }
 
     /// Takes an exception back; false when there is none.
+    #[boxed]
     pub async fn delete_exception(
         &self,
         organization: OrganizationId,

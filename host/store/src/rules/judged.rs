@@ -1,5 +1,6 @@
 //! What policies judge versions by, and who is told of what they deny.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
@@ -42,6 +43,7 @@ impl VersionFactsRow {
 impl Store {
     /// Versions of a repository with their files, by package and version, after the place `after`, at most `limit`; only fewer are the
     /// end. Two statements.
+    #[boxed]
     pub async fn version_facts(
         &self,
         repository: RepositoryId,
@@ -71,6 +73,7 @@ impl Store {
     }
 
     /// The same of one version; none where it is not shown.
+    #[boxed]
     pub async fn facts_of_version(
         &self,
         repository: RepositoryId,
@@ -84,6 +87,7 @@ impl Store {
 
     /// Packages of a format that the organization uses: those of its hosted repositories, and those that somebody downloaded. At most
     /// `limit`.
+    #[boxed]
     pub async fn names_in_use(
         &self,
         organization: OrganizationId,
@@ -99,6 +103,7 @@ impl Store {
     }
 
     /// Tells the organization's hooks that a rule let a version not pass.
+    #[boxed]
     pub async fn tell_policy_denied(
         &self,
         organization: OrganizationId,

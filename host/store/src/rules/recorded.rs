@@ -3,6 +3,7 @@
 
 use super::renumber;
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Transaction, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RecordingId, RecordingSetId, RuleId, new_id};
@@ -33,6 +34,7 @@ impl Store {
     /// Wants calls of a rule's component recorded that failed or refused, the last `wanted`, for [`RECORDING_DAYS`](crate::RECORDING_DAYS)
     /// at most. What was recorded of the rule before goes. None where there are [`MAX_RECORDING_SETS`], or the rule is gone; `Invalid` for
     /// a number of calls that is none.
+    #[boxed]
     pub async fn record_rule(
         &self,
         organization: OrganizationId,
@@ -75,6 +77,7 @@ impl Store {
     }
 
     /// Records no more of a rule, and removes what was recorded of it; false where nothing was.
+    #[boxed]
     pub async fn stop_recording_rule(
         &self,
         organization: OrganizationId,
@@ -92,6 +95,7 @@ impl Store {
     }
 
     /// What is recorded of an organization's rules at this time.
+    #[boxed]
     pub async fn rules_that_record(
         &self,
         organization: OrganizationId,
@@ -115,6 +119,7 @@ impl Store {
     }
 
     /// What was recorded of a rule, the newest first, at most `limit` before this one.
+    #[boxed]
     pub async fn rule_recordings(
         &self,
         organization: OrganizationId,
@@ -132,6 +137,7 @@ impl Store {
     }
 
     /// The file of a recording of a rule, as it was kept.
+    #[boxed]
     pub async fn rule_recording(
         &self,
         organization: OrganizationId,

@@ -3,6 +3,7 @@
 use super::recorded::forget_recordings_of;
 use super::{ids_written, renumber};
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, RuleId, new_id};
@@ -104,6 +105,7 @@ pub struct RuleChange {
 
 impl Store {
     /// Makes a rule; none when the organization has as many as it may.
+    #[boxed]
     pub async fn create_rule(
         &self,
         organization: OrganizationId,
@@ -140,6 +142,7 @@ impl Store {
     }
 
     /// The rule of this identifier in this organization.
+    #[boxed]
     pub async fn find_rule(
         &self,
         organization: OrganizationId,
@@ -151,6 +154,7 @@ impl Store {
     }
 
     /// Rules in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_rules(
         &self,
         organization: OrganizationId,
@@ -164,6 +168,7 @@ impl Store {
     }
 
     /// The rules of an organization that are not paused, with those of their exceptions that have not ended.
+    #[boxed]
     pub async fn rules_that_hold(
         &self,
         organization: OrganizationId,
@@ -176,6 +181,7 @@ impl Store {
     }
 
     /// Digests of components that rules name, whosever they are.
+    #[boxed]
     pub async fn rules_components(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT DISTINCT component FROM policy_rules WHERE component LIKE 'sha256:%' AND mode <> 'paused'";
         let rows = self.inner.db.fetch(sql, vec![]).await?;
@@ -183,6 +189,7 @@ impl Store {
     }
 
     /// Changes a rule; none when it is not there, or when it is to be enforced and no preview was made of it as it is.
+    #[boxed]
     pub async fn change_rule(
         &self,
         organization: OrganizationId,
@@ -223,6 +230,7 @@ impl Store {
     }
 
     /// Records that a preview was made of a rule; false when it says something else meanwhile.
+    #[boxed]
     pub async fn mark_rule_previewed(
         &self,
         organization: OrganizationId,
@@ -235,6 +243,7 @@ impl Store {
     }
 
     /// Deletes a rule with its exceptions and recordings; false when there is none.
+    #[boxed]
     pub async fn delete_rule(
         &self,
         organization: OrganizationId,

@@ -6,6 +6,7 @@ mod grams;
 mod indexer;
 mod statement;
 
+use crate::boxed;
 use crate::db::{Row, Value};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
@@ -82,6 +83,7 @@ const CAUGHT_UP: u32 = 500;
 impl Store {
     /// Packages that match, those whose name begins with the text first (so one whose name it is before all), each group by name.
     /// Costs a bounded number of statements, each of which seeks in an index.
+    #[boxed]
     pub async fn search_packages(&self, query: &SearchQuery) -> Result<Vec<FoundPackage>, StoreError> {
         if let Err(problem) = self.index_changes(CAUGHT_UP).await {
             tracing::warn!(%problem, "the index of packages is behind");

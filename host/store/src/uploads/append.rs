@@ -1,5 +1,6 @@
 //! Adding the bytes of one request to an upload. One request at a time: it holds a claim in the row, which it renews.
 
+use crate::boxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -122,6 +123,7 @@ impl UploadAppender {
     /// Adds bytes; waits while earlier ones are being written. `TooLarge` past the limit, `NoRoom` when too much is staged or open
     /// in uploads, `Unavailable` when database or
     /// storage failed or another request took over.
+    #[boxed]
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.limit_to(bytes.len() as u64)?;
         if self.renewed.elapsed() > RENEWED_AFTER {
@@ -138,6 +140,7 @@ impl UploadAppender {
 
     /// Makes the bytes durable; the upload as it stands now. `Unavailable` when it failed or another request took over: the
     /// upload is then as it was before.
+    #[boxed]
     pub async fn finish(mut self) -> Result<Upload, StoreError> {
         let rest = self.gathered.take();
         if !rest.is_empty() {

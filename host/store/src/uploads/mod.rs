@@ -6,6 +6,7 @@
 mod append;
 mod rows;
 
+use crate::boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,12 +50,14 @@ impl Upload {
 
     /// Begins to add bytes at `offset` (at the end if none), so that the upload holds `limit` bytes at most. `Unavailable` when
     /// database or storage failed.
+    #[boxed]
     pub async fn append(&self, offset: Option<u64>, limit: u64) -> Result<Append, StoreError> {
         append::begin(self, offset, limit).await
     }
 
     /// The bytes as a blob that is not kept yet; the upload is gone. None when it is gone already, has other bytes than when it
     /// was looked for, or is being added to.
+    #[boxed]
     pub async fn finish(self) -> Result<Option<Blob>, StoreError> {
         let claim = rows::new_claim();
         if !rows::claim(&self.store, &self.name, claim, Some(self.length)).await? {
@@ -94,6 +97,7 @@ impl Upload {
     }
 
     /// Removes the upload and its bytes. If it was removed before, nothing happens; a request that is adding bytes to it fails.
+    #[boxed]
     pub async fn abort(self) -> Result<(), StoreError> {
         if let Some(place) = rows::delete(&self.store, &self.name, None).await? {
             self.store.inner.budget.upload_ended(self.repository, self.length);
@@ -115,6 +119,7 @@ impl std::fmt::Debug for Upload {
 impl Store {
     /// Begins an upload in this repository; its name, 32 characters of lower-case hex. `Invalid` when `note` is longer than
     /// 4 KiB.
+    #[boxed]
     pub async fn begin_upload(&self, repository: RepositoryId, note: &str) -> Result<String, StoreError> {
         if note.len() > MAX_NOTE_BYTES {
             return Err(StoreError::Invalid(format!(
@@ -125,6 +130,7 @@ impl Store {
     }
 
     /// The upload of this name that was begun in this repository.
+    #[boxed]
     pub async fn upload(&self, repository: RepositoryId, name: &str) -> Result<Option<Upload>, StoreError> {
         let Some((note, length)) = rows::find(self, repository, name).await? else { return Ok(None) };
         Ok(Some(Upload { store: self.clone(), repository, name: name.to_owned(), note, length }))

@@ -1,5 +1,6 @@
 //! What was told to a hook and what waits, as people see it; tests, and what is told again.
 
+use crate::boxed;
 use std::collections::HashMap;
 
 use super::event::{NewDelivery, insert_deliveries};
@@ -57,6 +58,7 @@ pub struct Delivery {
 
 impl Store {
     /// A hook's deliveries, the newest first, those before the identifier `before`, at most `limit`.
+    #[boxed]
     pub async fn list_deliveries(
         &self,
         hook: WebhookId,
@@ -72,6 +74,7 @@ impl Store {
     }
 
     /// One of them.
+    #[boxed]
     pub async fn find_delivery(
         &self,
         hook: WebhookId,
@@ -84,6 +87,7 @@ impl Store {
     }
 
     /// Sends a hook an event of no consequence, once; none when it has many such to come already.
+    #[boxed]
     pub async fn test_webhook(
         &self,
         hook: WebhookId,
@@ -110,6 +114,7 @@ impl Store {
 
     /// Has a delivery tried at once. What waits for its turn keeps it; what is done goes out once more, for this one try. None when there
     /// is no such delivery.
+    #[boxed]
     pub async fn redeliver(
         &self,
         hook: WebhookId,

@@ -1,5 +1,6 @@
 //! The hooks of an organization.
 
+use crate::boxed;
 use std::fmt;
 
 use super::event::{EventKind, kinds_of, repositories_of};
@@ -83,6 +84,7 @@ impl Store {
 
     /// Makes a hook with this sealed secret; none when the organization has as many as it may. Whatever is committed on any server after
     /// this has returned is told to it.
+    #[boxed]
     pub async fn create_webhook(
         &self,
         organization: OrganizationId,
@@ -117,6 +119,7 @@ impl Store {
     }
 
     /// The hook of this identifier in this organization.
+    #[boxed]
     pub async fn find_webhook(
         &self,
         organization: OrganizationId,
@@ -130,6 +133,7 @@ impl Store {
     }
 
     /// Hooks in the order of their making, after the identifier `after`, at most `limit`.
+    #[boxed]
     pub async fn list_webhooks(
         &self,
         organization: OrganizationId,
@@ -146,6 +150,7 @@ impl Store {
 
     /// Changes a hook; none when it is not there. One that is told again is told all that has waited, at once and as if nothing had been
     /// tried yet.
+    #[boxed]
     pub async fn change_webhook(
         &self,
         organization: OrganizationId,
@@ -186,6 +191,7 @@ impl Store {
     }
 
     /// Pauses a hook that was told in vain for too long; false when it is paused already, or gone.
+    #[boxed]
     pub async fn pause_webhook(&self, id: WebhookId, because: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE webhooks SET state = 'paused', paused_at = $2, paused_because = $3 \
                    WHERE id = $1 AND state = 'active' AND deleted_at IS NULL";
@@ -193,6 +199,7 @@ impl Store {
     }
 
     /// Deletes a hook; false when there is none. It is told nothing from now on, but for what is on its way at this moment.
+    #[boxed]
     pub async fn delete_webhook(
         &self,
         organization: OrganizationId,

@@ -1,6 +1,7 @@
 //! The queue of a hook: who delivers to it, and what is to go out next.
 
 use super::event::TEST_EVENT;
+use crate::boxed;
 use crate::db::{MultiRow, Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::{DeliveryId, OrganizationId, WebhookId};
@@ -68,17 +69,20 @@ pub struct DueDelivery {
 
 impl Store {
     /// Hooks that something was written for through this handle since the last call, once there are some.
+    #[boxed]
     pub async fn webhooks_rung(&self) -> Vec<WebhookId> {
         self.inner.bell.heard().await.into_iter().collect()
     }
 
     /// Hooks with something to be told, at which no server is.
+    #[boxed]
     pub async fn webhooks_waiting(&self) -> Result<Vec<WebhookId>, StoreError> {
         let rows = self.inner.db.fetch_uncounted(WAITING, values![self.now_ms()]).await?;
         rows.iter().map(|row| row.columns().int("id").map(WebhookId)).collect()
     }
 
     /// Takes over what the only process of this database left behind: with SQLite nobody else can be at a hook when a server starts.
+    #[boxed]
     pub async fn forget_webhook_claims(&self) -> Result<(), StoreError> {
         if self.inner.db.is_shared() {
             return Ok(());
@@ -88,6 +92,7 @@ impl Store {
     }
 
     /// Claims a hook for whoever has the number `claim`, for `lasts_ms`; false when another server is at it.
+    #[boxed]
     pub async fn claim_webhook(&self, id: WebhookId, claim: i64, lasts_ms: i64) -> Result<bool, StoreError> {
         let now = self.now_ms();
         let sql = "UPDATE webhooks SET claim = $2, claimed_until = $3 WHERE id = $1 AND deleted_at IS NULL \
@@ -97,12 +102,14 @@ impl Store {
     }
 
     /// Gives a claim back, so that any server may take it at once.
+    #[boxed]
     pub async fn leave_webhook(&self, id: WebhookId, claim: i64) -> Result<(), StoreError> {
         let sql = "UPDATE webhooks SET claimed_until = 0 WHERE id = $1 AND claim = $2";
         self.write_of_hooks(sql, values![id.0, claim]).await.map(drop)
     }
 
     /// The hook as it is now; none when the claim is another's, or the hook is gone.
+    #[boxed]
     pub async fn webhook_at_work(&self, id: WebhookId, claim: i64) -> Result<Option<HookAtWork>, StoreError> {
         let sql = "SELECT h.organization, o.base_url, h.url, h.secret, h.state, h.created_by FROM webhooks h \
                    JOIN organizations o ON o.id = h.organization \
@@ -124,6 +131,7 @@ impl Store {
     }
 
     /// What somebody asked for, the oldest first, at most `limit`.
+    #[boxed]
     pub async fn asked_deliveries(
         &self,
         hook: WebhookId,
@@ -137,6 +145,7 @@ impl Store {
     }
 
     /// What is due, of each lane the first at most, in the order of the lanes behind `after`; at most `limit`.
+    #[boxed]
     pub async fn due_deliveries(
         &self,
         hook: WebhookId,
@@ -150,6 +159,7 @@ impl Store {
     }
 
     /// When the next of those that wait for their turn is due, in ms since 1970; none when nothing waits.
+    #[boxed]
     pub async fn next_delivery_at(&self, hook: WebhookId) -> Result<Option<i64>, StoreError> {
         let sql = format!("{LANES} SELECT MIN(d.due_at) AS due_at {HEADS}");
         let rows = self.inner.db.fetch_uncounted(sql, values![hook.0, i64::MIN]).await?;

@@ -1,5 +1,6 @@
 //! What became of tries, written as they end: several in one transaction.
 
+use crate::boxed;
 use crate::db::{MultiRow, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{DeliveryId, WebhookId};
@@ -27,6 +28,7 @@ pub struct Reported {
 
 impl Store {
     /// Writes what became of tries, and renews the claim for `lasts_ms`. False when the claim is another's: nothing is written then.
+    #[boxed]
     pub async fn report_tries(
         &self,
         hook: WebhookId,

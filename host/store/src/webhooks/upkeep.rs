@@ -1,5 +1,6 @@
 //! What keeps deliveries from growing without end: a bounded number of rows at a time, so that no publish waits long.
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{WebhookId, first_id_at};
@@ -26,6 +27,7 @@ const DELETED: &str = "DELETE FROM webhooks WHERE deleted_at IS NOT NULL \
 
 impl Store {
     /// Removes some of what is old or nobody's any more; true when there may be more.
+    #[boxed]
     pub async fn shorten_deliveries(&self, bounds: QueueBounds) -> Result<bool, StoreError> {
         let db = &self.inner.db;
         // Nothing is written where there is nothing: a look costs no flush.
@@ -43,6 +45,7 @@ impl Store {
     }
 
     /// Finds out whose queue is full, and whose no longer: those of which that is new.
+    #[boxed]
     pub async fn judge_queues(&self, bounds: QueueBounds) -> Result<Vec<(WebhookId, bool)>, StoreError> {
         let db = &self.inner.db;
         let list = "SELECT id, full_at FROM webhooks WHERE deleted_at IS NULL ORDER BY id";

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use packhouse_tests::race::Ended;
 use packhouse_tests::{Api, digests, payload};
 use tempfile::TempDir;
 
@@ -64,12 +65,12 @@ fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
                 api.call("DELETE", &version).expect(204);
             }
         });
+        let _ended = Ended(&done);
         for _ in 0..BACKUPS {
             let before = acknowledged.lock().unwrap().len();
             from.run(&["backup", &folder]).well();
             points.push((newest(&folder), before));
         }
-        done.store(true, Ordering::Relaxed);
     });
     run(&["backup", "verify", &folder]).well();
     let acknowledged = acknowledged.into_inner().unwrap();

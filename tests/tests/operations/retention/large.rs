@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use packhouse_tests::database::{Postgres, sqlite};
+use packhouse_tests::race::Ended;
 use packhouse_tests::server::eventually;
 use packhouse_tests::{Api, MavenRepository, Server, long, skip};
 use serde_json::{Value, json};
@@ -41,8 +42,9 @@ fn beside<T>(maven: &MavenRepository, name: &str, work: impl FnOnce() -> T) -> (
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publishing(maven, name, &stop));
+        let ended = Ended(&stop);
         let done = work();
-        stop.store(true, Ordering::Relaxed);
+        drop(ended);
         (done, p99(publishing.join().unwrap()))
     })
 }

@@ -1,6 +1,7 @@
 //! Fetching a component and the signatures beside it: every digest is compared, and nothing is fetched that is too large by what names
 //! it.
 
+use crate::boxed;
 use bytes::Bytes;
 use http::Method;
 use packhouse_runtime::MAX_COMPONENT_BYTES;
@@ -50,6 +51,7 @@ impl Registry {
     }
 
     /// The component. A tag is resolved here, once.
+    #[boxed]
     pub async fn pull(&self) -> Result<Pulled, RegistryError> {
         let what = format!("the manifest of {}", self.reference);
         let Some(fetched) = self.manifest(&self.reference, &what).await? else {
@@ -80,6 +82,7 @@ impl Registry {
     }
 
     /// The fingerprint of the trusted key that signed the manifest with this digest. An error says why none did.
+    #[boxed]
     pub async fn signer(&self, manifest: &str, keys: &TrustedKeys) -> Result<String, RegistryError> {
         let tag = self.reference.tagged(&artifact::signature_tag(manifest));
         let mut why = RegistryError::new(format!(
