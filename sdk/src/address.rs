@@ -38,6 +38,15 @@ pub fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
     rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains("://")).unwrap_or(address)
 }
 
+/// What clients may see of a target: no query, which may hold a signature, and no host, which may be
+/// one of an inner network.
+#[must_use]
+pub fn public_path(target: &str) -> &str {
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let host = path.split_once("://").map(|(_, rest)| rest);
+    host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
+}
+
 fn without_dots(path: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     let last = path.rsplit('/').next().unwrap_or_default();

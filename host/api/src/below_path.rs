@@ -86,9 +86,13 @@ async fn within(mut answer: Response, path: &str) -> Response {
     parts.headers.remove(CONTENT_LENGTH);
     // A page is a text in memory, which arrives as a whole.
     #[expect(clippy::disallowed_methods, reason = "a page was made as one text in memory")]
-    let page = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let page = page_within(&String::from_utf8_lossy(&page), path);
-    Response::from_parts(parts, Body::from(page))
+    match to_bytes(body, usize::MAX).await {
+        Ok(page) => {
+            let page = page_within(&String::from_utf8_lossy(&page), path);
+            Response::from_parts(parts, Body::from(page))
+        }
+        Err(error) => ApiError::from(anyhow::Error::from(error)).into_answer(&request_id::next()),
+    }
 }
 
 /// An address on this host, with the path in front; none for another host's, and for one that has it already.

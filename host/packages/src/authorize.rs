@@ -94,7 +94,9 @@ fn judge(
 ) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
     let facts = access::facts(row, true);
+    // Here as for a repository that is not there: the challenge says the same of the credential.
     access::authorize(&request.principal.presented, &rules, wanted, Some(facts), request.now)
+        .map_err(|refused| refused.missing_scope(None, lacking(request, false)))
 }
 
 /// Under a claim that names no repository `read` asks for a credential and no more, `open` not even for that.

@@ -103,7 +103,8 @@ fn ask(cx: &Context, proxy: &Repository, names: &[String], told: &mut Told) -> R
     if names.is_empty() {
         return Ok(());
     }
-    let Some(address) = proxy::root(cx, proxy)?.0.advisories else { return Ok(()) };
+    let root = proxy::root(cx, proxy)?;
+    let Some(address) = root.and_then(|(root, _)| root.advisories) else { return Ok(()) };
     let target = upstream::below(proxy, &address)?;
     let fields =
         names.iter().enumerate().map(|(at, name)| format!("packages%5B{at}%5D={}", percent_encode(name)));

@@ -28,7 +28,9 @@ pub(crate) fn versions(
     name: &str,
     dev: bool,
 ) -> Result<Option<Vec<Listed>>, Failure> {
-    let listed = listed(cx, proxy, name, dev)?;
+    // A root that is not there or refused says nothing about which versions there are.
+    let Some(root) = root(cx, proxy)? else { return Ok(None) };
+    let listed = listed(cx, proxy, root, name, dev)?;
     let there = listed.is_some();
     let listed = listed.unwrap_or_default();
     let gone = withdraw(proxy, name, &listed, dev)?;
@@ -38,8 +40,13 @@ pub(crate) fn versions(
 }
 
 /// The versions that the upstream lists, development versions or the others.
-fn listed(cx: &Context, proxy: &Repository, name: &str, dev: bool) -> Result<Option<Vec<Listed>>, Failure> {
-    let (root, document) = root(cx, proxy)?;
+fn listed(
+    cx: &Context,
+    proxy: &Repository,
+    (root, document): (Root, upstream::Document),
+    name: &str,
+    dev: bool,
+) -> Result<Option<Vec<Listed>>, Failure> {
     let (target, document) = match root.template {
         None => (ROOT.to_owned(), document),
         Some(template) => {
@@ -60,16 +67,15 @@ fn listed(cx: &Context, proxy: &Repository, name: &str, dev: bool) -> Result<Opt
     Ok(Some(versions))
 }
 
-/// The upstream's `packages.json`.
+/// The upstream's `packages.json`; none if the upstream has none, or refuses it.
 ///
 /// # Errors
-/// 502 if the upstream has none.
-pub(crate) fn root(cx: &Context, proxy: &Repository) -> Result<(Root, upstream::Document), Failure> {
-    let document = upstream::document(cx, proxy, ROOT)?;
-    let document = document.ok_or_else(|| unexpected(ROOT, "not there, or the upstream refuses it"))?;
+/// 502 if it cannot be read.
+pub(crate) fn root(cx: &Context, proxy: &Repository) -> Result<Option<(Root, upstream::Document)>, Failure> {
+    let Some(document) = upstream::document(cx, proxy, ROOT)? else { return Ok(None) };
     let root = upstream_metadata::read_root(&document.text, &document.base);
     let root = root.ok_or_else(|| unexpected(ROOT, "neither a metadata-url nor packages"))?;
-    Ok((root, document))
+    Ok(Some((root, document)))
 }
 
 fn release(one: &Listed, withdrawn: bool) -> Release {
@@ -156,7 +162,10 @@ pub(crate) fn file(
         }
         tried = one.dist.as_ref().filter(|_| !withdrawn);
     }
-    let listed = listed(cx, proxy, name, version.is_dev())?.unwrap_or_default();
+    let listed = match root(cx, proxy)? {
+        Some(root) => listed(cx, proxy, root, name, version.is_dev())?.unwrap_or_default(),
+        None => Vec::new(),
+    };
     let key = version.key();
     let one = listed.iter().find(|one| one.version.key() == key && asked.is_state(one));
     match (one, &known) {

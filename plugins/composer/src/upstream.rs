@@ -51,7 +51,7 @@ pub(crate) fn found(reply: Reply, target: &str) -> Result<Option<Blob>, Failure>
 
 /// 502: the upstream's answer makes no sense here.
 pub(crate) fn unexpected(target: &str, problem: &str) -> Failure {
-    Error::Unavailable(format!("{target}: {problem}")).into()
+    Failure::unusable_upstream(format!("{problem}, for {}", address::public_path(target)))
 }
 
 /// An address below the upstream's own as a target there. The host shows credentials to no other

@@ -100,7 +100,7 @@ pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<
     let packages = document.get("packages").and_then(|raw| packages(raw)).ok_or("no packages")?;
     let Some(raw) = packages.get(name) else { return Ok(None) };
     let versions: Vec<&RawValue> = match object(raw.get()) {
-        Some(versions) => versions.into_values().collect(),
+        Some(versions) => in_written_order(versions),
         None => serde_json::from_str(raw.get()).map_err(|_| "a package without a list of versions")?,
     };
     let minified = document.get("minified").is_some_and(|raw| raw.get() == format!("\"{FORM}\""));
@@ -128,6 +128,14 @@ pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<
         }
     }
     Ok(Some(listing))
+}
+
+/// PHP writes a list with gaps as a map: its keys are numbers, and a minified list is read in their order.
+fn in_written_order(versions: BTreeMap<String, &RawValue>) -> Vec<&RawValue> {
+    let mut numbered: Vec<(Option<u64>, &RawValue)> =
+        versions.into_iter().map(|(key, raw)| (key.parse().ok(), raw)).collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    numbered.into_iter().map(|(_, raw)| raw).collect()
 }
 
 fn read_version(mut members: Members, base: &str, name: &str) -> Option<Listed> {

@@ -158,8 +158,13 @@ fn what_an_upstream_refuses_is_not_there_and_is_asked_once() {
         host.answer_upstream("GET", "files/acme/lib/1.0", status, &[], b"");
         host.answer_upstream("GET", "p2/acme/other.json", status, &[], b"");
         mount.get("/dists/acme/lib/1.0.zip").send().expect(502);
-        mount.get("/p2/acme/other.json").send().expect(502);
+        let failed = mount.get("/p2/acme/other.json").send().expect(502).text();
+        assert!(failed.contains("p2/acme/other.json") && !failed.contains("upstream.test"), "{failed}");
     }
+    // So it is with all that it has, and what was fetched is not withdrawn for that.
+    host.answer_upstream("GET", "packages.json", 403, &[], b"");
+    mount.get("/p2/acme/lib.json").send().expect(404);
+    assert_eq!(host.versions("proxy")[0].state, "");
 }
 
 #[test]

@@ -162,14 +162,15 @@ impl FilePath {
     }
 
     /// Whether its bytes may change: those of a snapshot without a timestamp, and of a file that belongs to no artifact, as a
-    /// catalogue. One whose name carries the version that its folder is called by is a release's, however it is laid out.
+    /// catalogue. One below a folder that is called by a version is a release's, however it is laid out.
     pub(crate) fn may_change(&self) -> bool {
         match &self.item {
             Some(item) => item.kind == Kind::Moving,
             None => {
-                let (folders, name) = self.path.rsplit_once('/').unwrap_or_default();
-                let version = folders.rsplit('/').next().unwrap_or_default();
-                !(version.contains(|symbol: char| symbol.is_ascii_digit()) && name.contains(version))
+                let is_release = |folder: &str| {
+                    folder.starts_with(|first: char| first.is_ascii_digit()) && !is_snapshot(folder)
+                };
+                !self.folder().split('/').any(is_release)
             }
         }
     }
@@ -318,7 +319,10 @@ mod tests {
             ("archetype-catalog.xml", true),
             (".index/nexus-maven-repository-index.gz", true),
             ("org/example/lib/notes.txt", true),
-            ("g/lib/1.0/other.jar", true),
+            ("g/lib/1.0/other.jar", false),
+            ("org/mod/1.0/jars/mod.jar", false),
+            ("repo2/repo2.xml", true),
+            ("g/lib/1.0-SNAPSHOT/other.jar", true),
             ("g/lib/1.0-SNAPSHOT/lib-1.0-SNAPSHOT.jar", true),
             ("g/lib/1.0-SNAPSHOT/lib-1.0-20261121.050140-3.pom", false),
             ("g/lib/1.0/lib-1.0.jar", false),

@@ -74,7 +74,7 @@ fn what_an_upstream_refuses_is_not_there_and_its_checksum_is_not_needed() {
     }
     host.answer_upstream("GET", JAR, 500, &[], b"");
     let failed = central.get(JAR).send().expect(502).text();
-    assert!(failed.contains("status 500") && failed.contains(JAR), "{failed}");
+    assert!(failed.contains("status 500") && failed.contains(JAR.trim_start_matches('/')), "{failed}");
 }
 
 #[test]

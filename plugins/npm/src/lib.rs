@@ -77,9 +77,9 @@ impl Format for Npm {
             .own_code("NPM_CLI_TOKEN_CREATE_DISABLED", CodeKind::Code)
             .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)
             .own_tokens()
-            // npm shows the code in the body and what is in this header; the others the status line alone.
+            // npm shows the code in the body and what is in this header; the others (newer Yarns as `got`) the status line alone.
             .sentence_clients(&["npm/"], &SentencePlace::Header("npm-notice".to_owned()))
-            .sentence_clients(&["pnpm/", "yarn/", "Bun/"], &SentencePlace::Reason)
+            .sentence_clients(&["pnpm/", "yarn/", "got (", "Bun/"], &SentencePlace::Reason)
             .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])
             .exchange(
                 Exchange::token(

@@ -27,7 +27,9 @@ mod untagged;
 mod upkeep;
 mod uploads;
 
-use packhouse_sdk::{Challenge, Claim, Description, Failure, Folding, Format, Router, Setting, TokenService};
+use packhouse_sdk::{
+    Challenge, Claim, Description, Failure, Folding, Format, Router, SentencePlace, Setting, TokenService,
+};
 
 /// Bytes of the largest layer: 50 GB.
 const LAYER_LIMIT: u64 = 50_000_000_000;
@@ -53,6 +55,8 @@ impl Format for Oci {
             .record_of_tag("t/", ":", "digest")
             .request_headers(&["transfer-encoding"])
             .open_requests(&[])
+            // They show the body of a 4xx alone, and of any other answer the status line.
+            .sentence_clients(&["skopeo/", "containers/", "libpod/", "buildah/"], &SentencePlace::Reason)
             .clients(clients::clients())
             .install(clients::install())
             .counted_files(&["*/manifests/*"])

@@ -68,7 +68,11 @@ fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
     let hub = proxy(&host, true);
     let (first, second) = (image(OCI_IMAGE, "{}", &["first"]), image(OCI_IMAGE, "{}", &["second"]));
     lay(&host, "1.0", &first);
-    let stated = || host.statements("hub").into_iter().map(|one| one.bundle).collect::<Vec<_>>();
+    let stated = || {
+        let mut stated: Vec<_> = host.statements("hub").into_iter().map(|one| one.bundle).collect();
+        stated.sort();
+        stated
+    };
 
     // Nothing is signed, and nothing is noted.
     get(&hub, "/app/manifests/1.0").expect(200);

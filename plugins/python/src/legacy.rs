@@ -2,7 +2,7 @@
 
 use crate::answer::{document, no_project};
 use crate::file_entries::FileEntries;
-use crate::index::{File, key_of};
+use crate::index::{File, Standing, key_of};
 use crate::listed_name::ListedKind;
 use crate::metadata::{LIMIT, Metadata};
 use crate::name;
@@ -11,6 +11,7 @@ use crate::version::Version;
 use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Output, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// Fields of `info` that are one text, with the metadata's names for them.
 const TEXTS: [(&str, &str); 13] = [
@@ -66,14 +67,22 @@ fn render(
     let is_offered = sources.status()?.unwrap_or_default().offers_files();
     let mut entries = FileEntries::new(cx);
     let mut chosen = Chosen::new(number);
-    let versions = sources.each(&mut |file| {
+    let (mut offered, mut denied) = (BTreeSet::new(), BTreeSet::new());
+    let versions = sources.each(&mut |file, standing| {
+        // A tool that updates takes what stands here as available.
+        if standing == Standing::Denied {
+            denied.insert(file.version);
+            return Ok(());
+        }
+        offered.insert(file.version.clone());
         if number.is_none() || chosen.is_of_number(&file) {
             entries.add(&file.version, &entry(request, &name, &file))?;
         }
         chosen.take(file);
         Ok(())
     })?;
-    let versions = versions.filter(|_| is_offered).ok_or_else(|| no_project(asked))?;
+    let mut versions = versions.filter(|_| is_offered).ok_or_else(|| no_project(asked))?;
+    versions.retain(|version| offered.contains(version) || !denied.contains(version));
     let Some(version) = chosen.version(&versions) else {
         return Err(match number {
             Some(number) => Failure::not_found(format!("There is no version {number} of {name}")),

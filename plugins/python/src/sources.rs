@@ -63,7 +63,7 @@ impl<'a> Sources<'a> {
     /// in the order in which the repositories have them. Answers the versions, or none where nobody has the project.
     pub(crate) fn each(
         self,
-        take: &mut dyn FnMut(File) -> Result<(), Failure>,
+        take: &mut dyn FnMut(File, Standing) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
         if self.are_large()? { self.each_as_it_comes(take) } else { self.sorted(take) }
     }
@@ -85,7 +85,7 @@ impl<'a> Sources<'a> {
 
     fn sorted(
         self,
-        take: &mut dyn FnMut(File) -> Result<(), Failure>,
+        take: &mut dyn FnMut(File, Standing) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
         let Self { name, all, mut left_out } = self;
         let mut found: Option<Project> = None;
@@ -98,15 +98,19 @@ impl<'a> Sources<'a> {
             }
         }
         let Some(mut project) = left_out.or_failure(found)? else { return Ok(None) };
+        let offered: HashSet<u64> = project.files.iter().map(|file| hash_of(&file.filename)).collect();
         project.list_denied();
-        project.files.into_iter().try_for_each(take)?;
+        for file in project.files {
+            let is_offered = offered.contains(&hash_of(&file.filename));
+            take(file, if is_offered { Standing::Offered } else { Standing::Denied })?;
+        }
         Ok(Some(project.versions))
     }
 
     /// Without holding them: of the names alone it is known which were there.
     fn each_as_it_comes(
         self,
-        take: &mut dyn FnMut(File) -> Result<(), Failure>,
+        take: &mut dyn FnMut(File, Standing) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
         let Self { name, all, mut left_out } = self;
         let is_alone = all.len() == 1;
@@ -127,7 +131,7 @@ impl<'a> Sources<'a> {
                     if !versions.contains(&file.version) {
                         versions.insert(file.version.clone());
                     }
-                    take(file)
+                    take(file, standing)
                 });
                 let answer = answer.map(|is_there| is_there.then_some(()));
                 is_found |= left_out.unless_failed(source.repository(), answer)?.is_some();

@@ -21,7 +21,7 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     let status = match sources.status()? {
         Some(status) => status,
         None => {
-            sources.each(&mut |_| Ok(()))?.ok_or_else(missing)?;
+            sources.each(&mut |_, _| Ok(()))?.ok_or_else(missing)?;
             Status::default()
         }
     };

@@ -22,7 +22,7 @@ fn with_each(work: fn(&Server, NpmRepository, Js)) {
 }
 
 /// What somebody reads whose token does not count: as for everybody else who may not look, nothing is there.
-const NOBODY: &str = "Nothing is here";
+const NOBODY: &str = "The token that was sent was revoked or replaced; use a new one";
 
 #[test]
 fn tokens_are_listed_and_revoked() {

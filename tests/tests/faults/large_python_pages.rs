@@ -32,8 +32,8 @@ fn page(files: usize) -> String {
 }
 
 /// The project's page in JSON, as a repository lists it.
-fn listed(repository: &FormatRepository) -> String {
-    let request = Request::new("GET", &format!("/repositories/{}/simple/demo/", repository.name));
+fn listed(repository: &FormatRepository, project: &str) -> String {
+    let request = Request::new("GET", &format!("/repositories/{}/simple/{project}/", repository.name));
     repository.client.send(request.header("Accept", SIMPLE_JSON)).expect(200).text()
 }
 
@@ -47,14 +47,20 @@ fn a_page_of_many_files_needs_no_more_memory_than_one_of_few() {
     let proxy = FormatRepository::proxy(&server, "python", "proxy", &upstream.url(), &settings);
     let second = FormatRepository::proxy(&server, "python", "second", &other.url(), &settings);
     let group = FormatRepository::group(&server, "python", "group", &[&proxy, &second]);
-    other.on("/simple/demo/", Answer::ok(page(10)).header("Content-Type", SIMPLE_JSON));
 
     let mut peaks = Vec::new();
-    for files in [FEW, MANY] {
-        let document = page(files);
-        upstream.on("/simple/demo/", Answer::ok(document.clone()).header("Content-Type", SIMPLE_JSON));
+    // A project each: where a page takes long, the one that is kept is served meanwhile.
+    for (project, files) in [("few", FEW), ("many", MANY)] {
+        let named = |files| {
+            page(files)
+                .replace("\"demo\"", &format!("\"{project}\""))
+                .replace("demo-1.", &format!("{project}-1."))
+        };
+        let (path, document) = (format!("/simple/{project}/"), named(files));
+        other.on(&path, Answer::ok(named(10)).header("Content-Type", SIMPLE_JSON));
+        upstream.on(&path, Answer::ok(document.clone()).header("Content-Type", SIMPLE_JSON));
         for repository in [&proxy, &group] {
-            let (text, peak) = server.watched(|| listed(repository));
+            let (text, peak) = server.watched(|| listed(repository, project));
             assert_eq!(text.matches("\"filename\":").count(), files, "{} of {files}", repository.name);
             eprintln!("{} of {files} files: {peak} bytes resident at most", repository.name);
             peaks.push((repository.name.clone(), files, peak, document.len() as u64));

@@ -97,7 +97,7 @@ fn retention_covers_a_name_in_whatever_spelling_it_is_written() {
     }
     let body = json!({
         "name": "old", "repositories": [hosted.id], "match": {"packages": ["Old_T*"]},
-        "delete": {"published_before_days": 0},
+        "delete": {"published_before_days": 0}, "max_deletes": 100,
     });
     let id = api.post("/v1/retention-policies", &body).expect(201).field("id");
     let preview = api.call("POST", &format!("/v1/retention-policies/{id}/preview")).expect(200).json();

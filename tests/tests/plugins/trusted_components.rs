@@ -34,7 +34,9 @@ impl Scene {
         // A public key of ECDSA on P-256 as DER: what says so, and the point.
         let mut der = hex::decode("3059301306072a8648ce3d020106082a8648ce3d030107034200").unwrap();
         der.extend_from_slice(pair.public_key().as_ref());
-        let pem = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", STANDARD.encode(der));
+        let text = STANDARD.encode(der);
+        let (first, second) = text.split_at(64);
+        let pem = format!("-----BEGIN PUBLIC KEY-----\n{first}\n{second}\n-----END PUBLIC KEY-----\n");
         let scene = Scene { home, pair };
         std::fs::write(scene.at("key.pub"), pem).unwrap();
         std::fs::create_dir(scene.at("plugins")).unwrap();
@@ -174,7 +176,7 @@ fn a_policy_that_no_trusted_key_signed_judges_nothing() {
     assert_eq!(installed["signed_by"], Value::Null);
     let component = installed["digest"].as_str().unwrap();
     let jars = MavenRepository::create(&server, "jars");
-    let settings = json!({"claimed": ["*lib*"], "publish": ["acme-*"]});
+    let settings = json!({"claimed": ["*lib*"], "publish": ["org.example:*"]});
     let rule = json!({"name": "ours", "component": component, "settings": settings, "repositories": "*"});
     let id = api.post("/v1/policies", &rule).expect(201).field("id");
     api.call("POST", &format!("/v1/policies/{id}/preview")).expect(200);

@@ -376,7 +376,11 @@ fn a_credential_that_is_never_shown_is_told() {
         assert!(told.contains("token_realm") && told.contains(&service.url()), "{told}");
     }
     // It serves images to everyone, and the credential is of no use all the same.
-    upstream.on("/v2/open/manifests/1", Answer::ok("").guarded("Bearer anonymous", &challenge));
+    upstream.on(
+        "/v2/open/manifests/1",
+        Answer::ok(json!({"schemaVersion": 2, "config": {}}).to_string())
+            .guarded("Bearer anonymous", &challenge),
+    );
     depot.get("/v2/repositories/hub/open/manifests/1");
     let health = depot.health(&id);
     assert!(health["detail"].as_str().is_some_and(|detail| detail.contains("token_realm")), "{health}");

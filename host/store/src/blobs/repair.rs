@@ -17,8 +17,9 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// Bytes up to which stored bytes are read again when the same are sent. More are replaced unread:
-/// to read them would keep the sender waiting for as long as sending took.
+/// Bytes up to which stored bytes are read again when the same are sent. More are sound if they are all there and no read found them
+/// damaged: to read them would keep the sender waiting for as long as sending took, and to replace them unread would let whoever sends
+/// them again and again fill the storage.
 const READ_AGAIN: u64 = 64 << 20;
 /// For how long bytes that were found damaged are not read again to see whether they still are.
 const STILL_DAMAGED: Duration = Duration::from_secs(30);
@@ -86,7 +87,7 @@ impl Store {
         }
         let size = row.size;
         match self.open_row(&row).await {
-            Ok(source) if source.length().await? == Some(size) => Ok(Condition::Unread),
+            Ok(source) if source.length().await? == Some(size) => Ok(Condition::Sound),
             Ok(_) | Err(StoreError::Corrupt(_)) => Ok(Condition::Damaged),
             Err(error) => Err(error),
         }

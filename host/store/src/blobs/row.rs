@@ -51,8 +51,6 @@ pub(crate) enum Condition {
     Sound,
     /// They are missing, or are not what was stored.
     Damaged,
-    /// They are there, and are too many to be read: whoever sent them has the same bytes.
-    Unread,
 }
 
 /// Where a blob's bytes are.

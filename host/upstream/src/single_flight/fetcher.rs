@@ -15,6 +15,7 @@ use super::super::fetched::{FetchedResponse, Refusal};
 use super::super::health::HealthState;
 use super::super::plan::FetchPlan;
 use super::super::redirects::Redirected;
+use super::super::request::same_origin;
 use super::super::unverified::CompleteResponse;
 use super::shared_fetch::SharedFetch;
 
@@ -35,7 +36,9 @@ const LOOK: Duration = Duration::from_millis(50);
 impl Fetcher {
     /// Notes an answer for the circuit breaker and the upstream's health, whatever its status.
     pub(super) fn note_answer(&self, redirected: &Redirected) {
-        self.client.breaker.succeeded();
+        if self.asks_upstream_itself() {
+            self.client.breaker.succeeded();
+        }
         let problem = redirected.problem.as_ref().map(ToString::to_string);
         if let (Some(CredentialProblem::NotShown(_)), Some(problem)) = (&redirected.problem, &problem) {
             self.client.health.note_hint(problem);
@@ -74,7 +77,7 @@ impl Fetcher {
                 "an upstream asks to wait: until then what is cached is served"
             );
         }
-        if error.is_failure() {
+        if error.is_failure() && self.asks_upstream_itself() {
             let is_throttled = status == 429;
             self.client.breaker.failed(UpstreamFailure { retry_after, is_throttled }, Instant::now());
         }
@@ -82,6 +85,12 @@ impl Fetcher {
             let detail = format!("{error}, for {}", self.plan.path());
             self.client.health.note(HealthState::Unreachable, Some(detail));
         }
+    }
+
+    /// Whether the request goes to the upstream's own host. Another's, as that of an archive which metadata name, cannot bring it about
+    /// that the upstream is left alone.
+    pub(super) fn asks_upstream_itself(&self) -> bool {
+        same_origin(&self.plan.request.url, &self.client.upstream)
     }
 
     /// The error while the circuit breaker sends nothing.

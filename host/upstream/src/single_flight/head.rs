@@ -62,7 +62,9 @@ impl Fetcher {
         };
         let slot = self.client.request_slot().await?;
         // A pause is no failure of its own.
-        self.client.breaker.admit(Instant::now()).map_err(|pause| self.paused(pause))?;
+        if self.asks_upstream_itself() {
+            self.client.breaker.admit(Instant::now()).map_err(|pause| self.paused(pause))?;
+        }
         let sent = self.send(cached.as_ref()).await;
         match &sent {
             Ok(redirected) => self.note_answer(redirected),

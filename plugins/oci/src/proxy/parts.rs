@@ -81,17 +81,6 @@ pub(super) fn owner(asked: &ManifestRequest, digest: &Digest) -> Result<Option<O
     Ok(Some(owner))
 }
 
-/// Whether the parts of a manifest are noted for this version already.
-pub(super) fn are_noted(
-    proxy: &Repository,
-    image: &str,
-    manifest: &Digest,
-    owner: &Owner,
-) -> Result<bool, Failure> {
-    let entry = proxy.get_json::<Noted>(&records::owner(image, manifest))?;
-    Ok(entry.is_some_and(|entry| entry.value.has_parts && entry.value.owner == *owner))
-}
-
 /// Notes the parts of a manifest that is offered as this version.
 pub(super) fn note(
     proxy: &Repository,
@@ -106,11 +95,15 @@ pub(super) fn note(
     let all = config.into_iter().chain(layers.into_iter().flatten()).chain(manifests.into_iter().flatten());
     let parts: Vec<Digest> =
         all.filter_map(|part| crate::name::digest(&part.digest).ok()).take(MOST_PARTS).collect();
-    let mut change = proxy.begin()?;
-    add(proxy, &mut change, image, &parts, owner)?;
     let whole = Noted { owner: owner.clone(), has_parts: true };
-    change.put_json(&records::owner(image, manifest), &whole, Expectation::Anything, &[])?;
-    let _whoever_is_faster_noted_the_same = change.commit()?;
+    let known = proxy.get_json::<Noted>(&records::owner(image, manifest))?;
+    let mut change = proxy.begin()?;
+    // Another version may have taken over parts that both have.
+    let is_new = add(proxy, &mut change, image, &parts, owner)?;
+    if is_new || known.is_none_or(|known| known.value != whole) {
+        change.put_json(&records::owner(image, manifest), &whole, Expectation::Anything, &[])?;
+        let _whoever_is_faster_noted_the_same = change.commit()?;
+    }
     Ok(())
 }
 

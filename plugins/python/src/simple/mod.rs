@@ -96,7 +96,7 @@ fn page(cx: &Context, request: &Request, name: &str, form: Form) -> Result<Conte
         false => html::begin_project(&mut out, name, &status)?,
     }
     let mut between = "";
-    let versions = sources.each(&mut |file| {
+    let versions = sources.each(&mut |file, _| {
         if !status.offers_files() {
             return Ok(());
         }

@@ -53,7 +53,7 @@ fn both_hosts_speak_tls_and_say_so_in_links() {
     let session = call("/v1/sessions", &["--data", &who]);
     let bearer = format!("Authorization: Bearer {}", session["session"].as_str().unwrap());
     let me = call("/v1/me", &["--header", &bearer]);
-    assert_eq!(me["organization"]["base_url"], format!("https://127.0.0.1:{packages}"));
+    assert_eq!(me["organization"]["base_url"], format!("https://localhost:{packages}"));
     // TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1; nothing older.
     for (arguments, expected) in [
         (&["--tlsv1.3", "--http2"][..], "2 200"),

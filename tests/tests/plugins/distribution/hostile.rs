@@ -114,7 +114,7 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
     // Bytes that are not what names them.
     let pinned = hostile.shows(&good);
     let wanted = hostile.at(&format!("@sha256:{}", "0".repeat(64)));
-    refused(&post(&api, &wanted), "there is no");
+    refused(&post(&api, &wanted), "There is no");
     hostile
         .upstream
         .on(&format!("/v2/a/raw/manifests/sha256:{}", "0".repeat(64)), Answer::ok(good.to_string()));

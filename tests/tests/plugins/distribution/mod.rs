@@ -276,7 +276,7 @@ fn only_what_a_trusted_key_signed_is_installed() {
     refused(&post(&api, &pinned), "by none of the keys that are trusted");
     let other = payload(&digest(b"other"));
     hostile.signs(&manifest, &other, &first.sign(&other));
-    refused(&post(&api, &pinned), "the signature is of sha256:");
+    refused(&post(&api, &pinned), "The signature is of sha256:");
     hostile.signs(&manifest, b"{}", &first.sign(b"{}"));
     refused(&post(&api, &pinned), "nothing that it names");
     hostile.signs(&manifest, &good, "");

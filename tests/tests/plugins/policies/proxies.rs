@@ -177,7 +177,7 @@ fn a_webhook_is_told_of_what_was_denied_once() {
     let maven = MavenRepository::create(&near, "jars");
     let id = enforced(&api, "names", json!({"publish": ["acme:*"]}), json!("*"));
     for _ in 0..3 {
-        denied(&maven.put("org/example/lib/1/lib-1.jar", "x"), "no name that may be published");
+        denied(&maven.put("org/example/lib/1/lib-1.jar", "x"), "its name must match acme:*");
     }
     let told = packhouse_tests::server::eventually("the hook is told", || {
         receiver.seen().into_iter().find(|seen| seen.target == "/hook")
@@ -187,7 +187,7 @@ fn a_webhook_is_told_of_what_was_denied_once() {
     assert_eq!(event["data"]["package"], "org.example:lib");
     assert_eq!((&event["data"]["purpose"], &event["data"]["ruling"]), (&json!("publish"), &json!("denied")));
     // Another is told too; the first was once, whatever was sent before it.
-    denied(&maven.put("org/example/other/1/other-1.jar", "x"), "no name");
+    denied(&maven.put("org/example/other/1/other-1.jar", "x"), "its name must match acme:*");
     packhouse_tests::server::eventually("the hook is told of the other", || {
         let bodies: Vec<String> =
             receiver.seen().iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()).collect();
