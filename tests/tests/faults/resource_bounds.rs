@@ -258,7 +258,7 @@ fn descriptors(server: &Server) -> usize {
 
 #[test]
 fn connections_that_take_nothing_hold_little_memory_and_are_closed() {
-    let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "3000").start();
+    let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "10000").start();
     let (repository, _) = large_packument(&server);
     let usual = usual(&server, &repository);
     let before = descriptors(&server);

@@ -379,6 +379,7 @@ fn a_credential_that_is_never_shown_is_told() {
     upstream.on(
         "/v2/open/manifests/1",
         Answer::ok(json!({"schemaVersion": 2, "config": {}}).to_string())
+            .header("Content-Type", "application/vnd.oci.image.manifest.v1+json")
             .guarded("Bearer anonymous", &challenge),
     );
     depot.get("/v2/repositories/hub/open/manifests/1");

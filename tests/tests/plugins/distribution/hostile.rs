@@ -123,7 +123,7 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
     let mut other = hostile.component.clone();
     other[40] ^= 1;
     blob(Answer::ok(other));
-    refused(&post(&api, &pinned), "the component has the digest");
+    refused(&post(&api, &pinned), "The component has the digest");
     blob(Answer::ok(hostile.component.clone()).cut(1000));
     refused(&post(&api, &pinned), "cannot be fetched");
     blob(Answer::ok(hostile.component[..1000].to_vec()));
@@ -145,7 +145,7 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
     refused(&post(&api, "oci://10.0.0.1/a/raw:1"), "is not an address that an upstream may have");
     refused(&post(&api, "http://127.0.0.1/a/raw:1"), "does not begin with oci://");
     let secret = post(&api, "oci://me:hunter2@127.0.0.1/a:1");
-    refused(&secret, "the host");
+    refused(&secret, "host");
     assert!(!secret.text().contains("hunter2"));
 
     // What is no plugin is refused as an upload is; and what is well is installed.
