@@ -7,7 +7,7 @@ use packhouse_runtime::Content;
 use packhouse_store::{Arriving, StoreError};
 use packhouse_wire::body::Body;
 
-use crate::response_request::{InMemory, NoMemory, ResponseRequest, piece};
+use crate::response_request::{InMemory, NoMemory, ResponseRequest, SMALL, piece};
 
 /// The body with this part of the content. The first bytes of a stored file are at hand: an error when they cannot be read, for
 /// which there is still time before the head is sent. Of a file that still comes in the part is always the whole.
@@ -33,8 +33,12 @@ pub(crate) async fn body(
         Content::Joined(joined) => {
             let bytes = usize::try_from(joined.size()).unwrap_or(usize::MAX);
             let content = InMemory { address: joined.parts().as_ptr().addr(), bytes };
-            let parts = joined.range(part);
-            match request.hold(parts.iter().map(Bytes::len).sum(), content) {
+            let mut parts = joined.range(part);
+            let length = parts.iter().map(Bytes::len).sum();
+            if length <= SMALL {
+                parts = parts.into_iter().map(|part| small(part, bytes)).collect();
+            }
+            match request.hold(length, content) {
                 Ok(hold) => Body::parts(parts).holding(hold),
                 Err(NoMemory) => spilled(parts, request).await?,
             }
@@ -65,5 +69,11 @@ fn arriving_body(arriving: &Arriving, request: ResponseRequest<'_>) -> Body {
 
 fn cut(bytes: &Bytes, part: Range<u64>) -> Bytes {
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    bytes.slice(at(part.start)..at(part.end))
+    small(bytes.slice(at(part.start)..at(part.end)), bytes.len())
+}
+
+/// A part of a content of so many bytes. Only its own bytes are counted of a small part of a large content, so that it must not keep
+/// the rest.
+fn small(part: Bytes, whole: usize) -> Bytes {
+    if part.len() <= SMALL && whole > SMALL { Bytes::copy_from_slice(&part) } else { part }
 }

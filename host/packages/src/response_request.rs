@@ -8,7 +8,7 @@ use packhouse_wire::connection::{ConnectionState, Hold};
 use packhouse_wire::spill::Spill;
 
 /// Bytes of a response that is held in memory in any case: to read it in pieces would hold as much.
-const SMALL: usize = 64 * 1024;
+pub(crate) const SMALL: usize = 64 * 1024;
 /// Bytes of the pieces in which a stored file is read where nothing else is said.
 const PIECE: usize = 256 * 1024;
 

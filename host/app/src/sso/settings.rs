@@ -45,9 +45,9 @@ impl Settings {
 }
 
 /// Whether this member may sign in by password. Who manages the organization's account always may, so that a provider that is
-/// gone or set up wrongly locks nobody out for good.
+/// gone or set up wrongly locks nobody out for good. Settings that cannot be read allow nobody else.
 pub fn allows_password(settings: Option<&str>, member: &MemberRow) -> bool {
     let Some(json) = settings else { return true };
-    Settings::read(json).is_none_or(|settings| settings.password_sign_in)
+    Settings::read(json).is_some_and(|settings| settings.password_sign_in)
         || Permissions::read(&member.permissions).holds(Permission::ManageOwnerAccount)
 }
