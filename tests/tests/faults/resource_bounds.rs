@@ -258,10 +258,11 @@ fn descriptors(server: &Server) -> usize {
 
 #[test]
 fn connections_that_take_nothing_hold_little_memory_and_are_closed() {
-    let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "10000").start();
+    let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "5000").start();
     let (repository, _) = large_packument(&server);
-    let usual = usual(&server, &repository);
+    // Before there are any connections but one: those of `usual` may still be open afterwards.
     let before = descriptors(&server);
+    let usual = usual(&server, &repository);
     let request = repository.client.head_bytes(Request::new("GET", &repository.path("lib")));
     let ((), most) = server.watched(|| {
         let open = |_| {
@@ -270,9 +271,10 @@ fn connections_that_take_nothing_hold_little_memory_and_are_closed() {
             connection
         };
         let connections: Vec<Connection> = (0..120).map(open).collect();
-        eventually("all answers wait", || (descriptors(&server) >= before + 100).then_some(()));
+        // Plugins answer so many at one time; the others are told to come again, and closed.
+        eventually("answers wait", || (descriptors(&server) >= before + 50).then_some(()));
         // Nothing is read meanwhile.
-        eventually("all are closed", || (descriptors(&server) <= before + 10).then_some(()));
+        eventually("all are closed", || (descriptors(&server) <= before + 20).then_some(()));
         drop(connections);
     });
     let grown = most.saturating_sub(usual);
