@@ -38,8 +38,8 @@ pub fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
     rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains("://")).unwrap_or(address)
 }
 
-/// What clients may see of a target: no query, which may hold a signature, and no host, which may be
-/// one of an inner network.
+/// Returns the part of a target that clients may see: its path. The query may hold a signature, and
+/// the host may be one of an inner network.
 #[must_use]
 pub fn public_path(target: &str) -> &str {
     let path = target.split(['?', '#']).next().unwrap_or_default();

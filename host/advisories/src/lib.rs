@@ -11,7 +11,7 @@ pub mod purl;
 mod record;
 mod severity;
 
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 pub use import::{ImportError, ImportOptions, Imported, import};
 pub use known::{Advisories, OfPackage};

@@ -21,7 +21,7 @@ pub mod served;
 pub mod sso;
 pub mod webhooks;
 
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -34,7 +34,7 @@ mod take;
 mod vault;
 mod verify;
 
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 pub use catalog::{Found, State, list};
 pub use keys::KeyFiles;

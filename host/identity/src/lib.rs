@@ -12,7 +12,7 @@ mod sign_ins;
 mod throttle;
 mod webhook_secret;
 
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 pub use bearer::{Bearer, BearerError, Bearers, Holder, LIFETIME_S, ScopeGrant, says_bearer};
 pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};

@@ -94,7 +94,7 @@ fn judge(
 ) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
     let facts = access::facts(row, true);
-    // Here as for a repository that is not there: the challenge says the same of the credential.
+    // The challenge is the one of a repository that does not exist, so that it discloses nothing.
     access::authorize(&request.principal.presented, &rules, wanted, Some(facts), request.now)
         .map_err(|refused| refused.missing_scope(None, lacking(request, false)))
 }

@@ -72,8 +72,8 @@ fn cut(bytes: &Bytes, part: Range<u64>) -> Bytes {
     small(bytes.slice(at(part.start)..at(part.end)), bytes.len())
 }
 
-/// A part of a content of so many bytes. Only its own bytes are counted of a small part of a large content, so that it must not keep
-/// the rest.
+/// Copies a small part of a large content. The part alone is counted as held memory, so it must
+/// not keep the rest alive.
 fn small(part: Bytes, whole: usize) -> Bytes {
     if part.len() <= SMALL && whole > SMALL { Bytes::copy_from_slice(&part) } else { part }
 }

@@ -57,7 +57,7 @@ mod view;
 pub use ahead::{Ahead, CompiledAhead, Precompiled, precompile};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 pub use call::{Appended, Call, Part, VersionState};
 pub use compiler::{Compiling, Work, compiling};

@@ -61,7 +61,7 @@ pub use advisories::{
     AdvisoryFilter, AdvisoryPut, AdvisoryRow, AdvisoryState, AdvisoryTotals, ListedAdvisory,
 };
 pub use answers::{AnswerChange, StoredAnswer};
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 pub use attestations::{
     Attestation, AttestedFacts, Judged, MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement,

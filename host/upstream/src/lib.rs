@@ -42,7 +42,7 @@ mod transport;
 mod unverified;
 pub mod upstream_egress;
 
-// For each `async fn` that other crates await: its body is then compiled here, not once more in each of them.
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};

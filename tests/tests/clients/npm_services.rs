@@ -21,7 +21,7 @@ fn with_each(work: fn(&Server, NpmRepository, Js)) {
     });
 }
 
-/// What somebody reads whose token does not count: as for everybody else who may not look, nothing is there.
+/// What npm prints for a token that is no longer valid. The status is 404, as for a missing package.
 const NOBODY: &str = "The token that was sent was revoked or replaced; use a new one";
 
 #[test]

@@ -17,9 +17,9 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// Bytes up to which stored bytes are read again when the same are sent. More are sound if they are all there and no read found them
-/// damaged: to read them would keep the sender waiting for as long as sending took, and to replace them unread would let whoever sends
-/// them again and again fill the storage.
+/// Bytes up to which a stored blob is read again when a client sends the same bytes. A larger blob
+/// counts as sound if its length is right and no read found damage: reading it would take as long
+/// as sending it did, and replacing it unread would let repeated uploads fill the storage.
 const READ_AGAIN: u64 = 64 << 20;
 /// For how long bytes that were found damaged are not read again to see whether they still are.
 const STILL_DAMAGED: Duration = Duration::from_secs(30);

@@ -47,7 +47,7 @@ pub(crate) struct Examined {
 /// The condition of bytes that were sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// They were read and are what was stored.
+    /// They are what was stored, as far as they were read.
     Sound,
     /// They are missing, or are not what was stored.
     Damaged,

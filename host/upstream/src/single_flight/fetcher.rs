@@ -87,8 +87,8 @@ impl Fetcher {
         }
     }
 
-    /// Whether the request goes to the upstream's own host. Another's, as that of an archive which metadata name, cannot bring it about
-    /// that the upstream is left alone.
+    /// Returns whether the request goes to the upstream's own host. Metadata may name archives on
+    /// other hosts: their failures must not stop requests to the upstream.
     pub(super) fn asks_upstream_itself(&self) -> bool {
         same_origin(&self.plan.request.url, &self.client.upstream)
     }
