@@ -38,15 +38,6 @@ pub fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
     rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains("://")).unwrap_or(address)
 }
 
-/// Returns the part of a target that clients may see: its path. The query may hold a signature, and
-/// the host may be one of an inner network.
-#[must_use]
-pub fn public_path(target: &str) -> &str {
-    let path = target.split(['?', '#']).next().unwrap_or_default();
-    let host = path.split_once("://").map(|(_, rest)| rest);
-    host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
-}
-
 fn without_dots(path: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     let last = path.rsplit('/').next().unwrap_or_default();

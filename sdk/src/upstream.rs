@@ -1,7 +1,7 @@
 //! A proxy's upstream. The host owns the connection, the credentials, the cache and its rules.
 
 use crate::host::{HostFetch, HostReply};
-use crate::{Blob, Digest, Error, Failure, Repository, address};
+use crate::{Blob, Digest, Error, Failure, Repository};
 
 /// How long an answer may be served without asking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Fetch {
 
 impl Fetch {
     pub(crate) fn new(host: Box<dyn HostFetch>, target: &str) -> Self {
-        Self { host, path: address::public_path(target).to_owned() }
+        Self { host, path: public_path(target).to_owned() }
     }
 
     /// A header field; part of what the cache knows an answer by.
@@ -83,6 +83,14 @@ impl Fetch {
         let Self { host, path } = self;
         Ok(Reply { host: host.start(proxy.host())?, path })
     }
+}
+
+/// What clients may see of a target: no query, which may hold a signature, and no host, which may be
+/// one of an inner network.
+fn public_path(target: &str) -> &str {
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let host = path.split_once("://").map(|(_, rest)| rest);
+    host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
 }
 
 /// An upstream's answer. The first question to it waits for its headers.

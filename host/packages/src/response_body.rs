@@ -77,3 +77,20 @@ fn cut(bytes: &Bytes, part: Range<u64>) -> Bytes {
 fn small(part: Bytes, whole: usize) -> Bytes {
     if part.len() <= SMALL && whole > SMALL { Bytes::copy_from_slice(&part) } else { part }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_part_does_not_keep_the_rest() {
+        let whole = Bytes::from(vec![7; 10 * SMALL]);
+        let lies_within = |part: &Bytes| whole.as_ptr_range().contains(&part.as_ptr());
+        for length in [1, SMALL] {
+            let part = cut(&whole, 5..5 + length as u64);
+            assert_eq!(part.len(), length);
+            assert!(!lies_within(&part), "{length}");
+        }
+        assert!(lies_within(&cut(&whole, 0..2 * SMALL as u64)));
+    }
+}

@@ -190,12 +190,12 @@ impl FetchTask {
             return Ok(self.stale(answer, "what came since could not be read"));
         }
         let negative = self.context().negatives.get(key).filter(|_| *freshness != Some(Freshness::Never));
-        if let Some((FetchedResponse { refusal: Some(refusal), .. }, _)) = &negative
-            && let Some(answer) = cached.as_ref().filter(|_| settings.stale_on_error)
-        {
-            return Ok(self.stale(answer, &refusal.status.to_string()));
-        }
         if let Some((fetched, expires_at)) = negative {
+            // A refusal says nothing about what is cached.
+            if let (Some(refusal), Some(answer), true) = (&fetched.refusal, &cached, settings.stale_on_error)
+            {
+                return Ok(self.stale(answer, &refusal.status.to_string()));
+            }
             let lifetime = self.lifetime(Some(expires_at), None);
             return Ok(Answer { lifetime, ..Answer::complete(fetched, CacheOutcome::Hit) });
         }

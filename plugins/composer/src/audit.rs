@@ -1,6 +1,6 @@
 //! `composer audit`: the advisories that the operator imported, beside those of the upstreams.
 
-use crate::upstream::{self, unexpected};
+use crate::upstream::{self, unusable};
 use crate::{advisory, form, name, proxy};
 use packhouse_sdk::{
     Context, Failure, Freshness, Intent, Output, Params, Repository, Request, Response, percent_encode,
@@ -104,7 +104,7 @@ fn ask(cx: &Context, proxy: &Repository, names: &[String], told: &mut Told) -> R
         return Ok(());
     }
     let root = proxy::root(cx, proxy)?;
-    let Some(address) = root.and_then(|(root, _)| root.advisories) else { return Ok(()) };
+    let Some(address) = root.and_then(|root| root.root.advisories) else { return Ok(()) };
     let target = upstream::below(proxy, &address)?;
     let fields =
         names.iter().enumerate().map(|(at, name)| format!("packages%5B{at}%5D={}", percent_encode(name)));
@@ -116,11 +116,13 @@ fn ask(cx: &Context, proxy: &Repository, names: &[String], told: &mut Told) -> R
         .limit(ANSWER)
         .metadata()
         .body(fields.collect::<Vec<_>>().join("&").as_bytes());
-    let Some(body) = upstream::found(fetch.start(proxy)?, &target)? else {
-        return Err(unexpected(&target, "the upstream does not answer which advisories there are"));
+    let reply = fetch.start(proxy)?;
+    let path = reply.path().to_owned();
+    let Some(body) = upstream::found(reply)? else {
+        return Err(unusable(&path, "the upstream does not answer which advisories there are"));
     };
-    let text = upstream::text(&body, &target, ANSWER)?;
-    let read = read(&text).ok_or_else(|| unexpected(&target, "no advisories"))?;
+    let text = upstream::text(&body, &path, ANSWER)?;
+    let read = read(&text).ok_or_else(|| unusable(&path, "no advisories"))?;
     for name in names {
         let advisories = read.get(name.as_str()).map(|raw| list(raw)).unwrap_or_default();
         told.entry(name.clone()).or_default().extend(advisories);

@@ -7,7 +7,7 @@
 use crate::FILE_LIMIT;
 use crate::members;
 use crate::records::{self, Fetched, LARGEST, file_path};
-use crate::upstream::{self, unexpected};
+use crate::upstream::{self, Document, unusable};
 use crate::upstream_metadata::{self, Dist, Listed, Listing, Root};
 use crate::version::Version;
 use packhouse_sdk::{
@@ -39,25 +39,31 @@ pub(crate) fn versions(
     Ok((there || !all.is_empty()).then_some(all))
 }
 
+/// The upstream's `packages.json`, and what it says.
+pub(crate) struct RootDocument {
+    pub(crate) root: Root,
+    document: Document,
+}
+
 /// The versions that the upstream lists, development versions or the others.
 fn listed(
     cx: &Context,
     proxy: &Repository,
-    (root, document): (Root, upstream::Document),
+    RootDocument { root, document }: RootDocument,
     name: &str,
     dev: bool,
 ) -> Result<Option<Vec<Listed>>, Failure> {
-    let (target, document) = match root.template {
-        None => (ROOT.to_owned(), document),
+    let document = match root.template {
+        None => document,
         Some(template) => {
             let asked = if dev { format!("{name}~dev") } else { name.to_owned() };
             let target = upstream::below(proxy, &template.replace("%package%", &asked))?;
             let Some(document) = upstream::document(cx, proxy, &target)? else { return Ok(None) };
-            (target, document)
+            document
         }
     };
     let listing = upstream_metadata::read_listing(&document.text, &document.base, name);
-    let listing = listing.map_err(|problem| unexpected(&target, &problem))?;
+    let listing = listing.map_err(|problem| unusable(&document.path, &problem))?;
     let Some(Listing { mut versions, left_out }) = listing else { return Ok(None) };
     if left_out > 0 {
         let fields = [("package", name), ("versions", &left_out.to_string())];
@@ -71,11 +77,11 @@ fn listed(
 ///
 /// # Errors
 /// 502 if it cannot be read.
-pub(crate) fn root(cx: &Context, proxy: &Repository) -> Result<Option<(Root, upstream::Document)>, Failure> {
+pub(crate) fn root(cx: &Context, proxy: &Repository) -> Result<Option<RootDocument>, Failure> {
     let Some(document) = upstream::document(cx, proxy, ROOT)? else { return Ok(None) };
     let root = upstream_metadata::read_root(&document.text, &document.base);
-    let root = root.ok_or_else(|| unexpected(ROOT, "neither a metadata-url nor packages"))?;
-    Ok(Some((root, document)))
+    let root = root.ok_or_else(|| unusable(ROOT, "neither a metadata-url nor packages"))?;
+    Ok(Some(RootDocument { root, document }))
 }
 
 fn release(one: &Listed, withdrawn: bool) -> Release {
@@ -199,7 +205,7 @@ fn serve(
     if let Some(sha1) = &dist.sha1 {
         fetch = fetch.expect(&Digest::new("sha1", sha1)?);
     }
-    let Some(body) = upstream::found(fetch.start(proxy)?, &target)? else { return Ok(None) };
+    let Some(body) = upstream::found(fetch.start(proxy)?)? else { return Ok(None) };
     let response = Response::blob(body).content_type(media_type(kind));
     let settled = !one.version.is_dev() || asked.reference.is_some();
     Ok(Some(if settled { response.immutable() } else { response.revalidate() }))

@@ -5,10 +5,13 @@ use packhouse_sdk::{Blob, Context, Error, Failure, Reply, Repository, Settings, 
 /// The size limit of `packages.json`, and of a package's metadata, in bytes.
 const DOCUMENT: u64 = 8 << 20;
 
-/// A document of the upstream's, and the address that it came from.
+/// A document of the upstream's.
 pub(crate) struct Document {
     pub(crate) text: String,
+    /// The address that it came from.
     pub(crate) base: String,
+    /// The path that was requested, for people.
+    pub(crate) path: String,
 }
 
 /// Fetches a document; none if the upstream has none.
@@ -17,19 +20,19 @@ pub(crate) struct Document {
 /// 502 if the upstream fails, and for a document that is too large or not UTF-8.
 pub(crate) fn document(cx: &Context, proxy: &Repository, target: &str) -> Result<Option<Document>, Failure> {
     let reply = cx.upstream("GET", target).limit(DOCUMENT).metadata().start(proxy)?;
-    let base = reply.address()?;
-    let Some(body) = found(reply, target)? else { return Ok(None) };
-    Ok(Some(Document { text: text(&body, target, DOCUMENT)?, base }))
+    let (base, path) = (reply.address()?, reply.path().to_owned());
+    let Some(body) = found(reply)? else { return Ok(None) };
+    Ok(Some(Document { text: text(&body, &path, DOCUMENT)?, base, path }))
 }
 
-/// The text of an upstream's answer.
+/// The text of an upstream's answer to the request of a path.
 ///
 /// # Errors
 /// 502 if it is too large or not UTF-8.
-pub(crate) fn text(body: &Blob, target: &str, limit: u64) -> Result<String, Failure> {
+pub(crate) fn text(body: &Blob, path: &str, limit: u64) -> Result<String, Failure> {
     body.text(limit).map_err(|error| match error {
-        Error::TooLarge(size) => unexpected(target, &format!("{size} bytes, and at most {limit} are read")),
-        Error::Invalid(_) => unexpected(target, "not UTF-8"),
+        Error::TooLarge(size) => unusable(path, &format!("{size} bytes, and at most {limit} are read")),
+        Error::Invalid(_) => unusable(path, "not UTF-8"),
         other => other.into(),
     })
 }
@@ -37,21 +40,19 @@ pub(crate) fn text(body: &Blob, target: &str, limit: u64) -> Result<String, Fail
 /// The body of an answer; none if what was asked for is not there, or the upstream refuses to tell.
 ///
 /// # Errors
-/// 502 if the upstream fails; 429 if it allows no more requests for now.
-pub(crate) fn found(reply: Reply, target: &str) -> Result<Option<Blob>, Failure> {
-    match reply.status()? {
-        200 => match reply.body() {
-            Err(Error::TooLarge(size)) => Err(unexpected(target, &format!("{size} bytes"))),
-            body => Ok(Some(body?)),
-        },
-        404 | 410 => Ok(None),
-        status => Err(unexpected(target, &format!("status {status}"))),
+/// 502 if the upstream fails.
+pub(crate) fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    let path = reply.path().to_owned();
+    match reply.body() {
+        Err(Error::TooLarge(size)) => Err(unusable(&path, &format!("{size} bytes"))),
+        body => Ok(Some(body?)),
     }
 }
 
-/// 502: the upstream's answer makes no sense here.
-pub(crate) fn unexpected(target: &str, problem: &str) -> Failure {
-    Failure::unusable_upstream(format!("{problem}, for {}", address::public_path(target)))
+/// 502: what the upstream answered to the request of a path cannot be used.
+pub(crate) fn unusable(path: &str, problem: &str) -> Failure {
+    Failure::unusable_upstream(format!("{problem}, for {path}"))
 }
 
 /// An address below the upstream's own as a target there. The host shows credentials to no other

@@ -215,6 +215,19 @@ mod tests {
     }
 
     #[test]
+    fn a_list_with_gaps_is_read_in_the_order_of_its_numbers() {
+        let text = r#"{"minified": "composer/2.0", "packages": {"a/b": {
+            "0": {"name": "a/b", "version": "3.0", "license": ["first"]},
+            "2": {"version": "2.0", "license": ["second"]},
+            "10": {"version": "1.0"}
+        }}}"#;
+        let listing = read_listing(text, "https://upstream.test/p2/a/b.json", "a/b").unwrap().unwrap();
+        let read: Vec<_> =
+            listing.versions.iter().map(|one| (&*one.text, &*one.members["license"])).collect();
+        assert_eq!(read, [("3.0", r#"["first"]"#), ("2.0", r#"["second"]"#), ("1.0", r#"["second"]"#)]);
+    }
+
+    #[test]
     fn the_versions_of_a_package_are_read() {
         let document = format!(
             r#"{{"minified": "composer/2.0", "packages": {{"a/b": [

@@ -117,6 +117,25 @@ fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
 }
 
 #[test]
+fn a_layer_of_two_versions_is_judged_as_the_one_that_was_pulled_last() {
+    let host = MemoryHost::new();
+    let settings = json!({"upstream": "https://upstream.test", "judged_by_policies": true});
+    let hub = host.mount::<Oci>("hub", "proxy", settings);
+    for (tag, own) in [("1.0", "first"), ("1.1", "second")] {
+        lay(&host, tag, &image(OCI_IMAGE, "{}", &["base", own]));
+    }
+    let blob = format!("blobs/{}", digest("base"));
+    host.answer_upstream("GET", &format!("v2/app/{blob}"), 200, &[], b"base");
+    for tag in ["1.1", "1.0", "1.1"] {
+        get(&hub, &format!("/app/manifests/{tag}")).expect(200);
+        get(&hub, &format!("/app/{blob}")).expect(200);
+        let fetch = host.fetches().pop().unwrap();
+        let (_, version, _) = fetch.part_of.expect("a layer belongs to a version");
+        assert_eq!(version, tag);
+    }
+}
+
+#[test]
 fn where_nobody_judges_by_it_nothing_more_is_asked() {
     let host = MemoryHost::new();
     let hub = proxy(&host, false);

@@ -221,8 +221,12 @@ fn a_page_says_of_what_a_policy_withholds_why() {
     assert!(html.contains("data-yanked=\"Its licence is not accepted (policy ours)\""), "{html}");
     proxy.get(&file("2.0")).send().expect(404);
     proxy.get(&file("1.0")).send().expect(200);
-    // The newest of which PyPI's own documents tell is one that is offered.
-    assert_eq!(proxy.get("/pypi/demo/json").send().json()["info"]["version"], "1.0");
+    // PyPI's own documents tell of what is offered alone.
+    let document = proxy.get("/pypi/demo/json").send().json();
+    assert_eq!(document["info"]["version"], "1.0");
+    assert_eq!(document["releases"].as_object().unwrap().keys().collect::<Vec<_>>(), ["1.0"]);
+    proxy.get("/pypi/demo/1.0/json").send().expect(200);
+    proxy.get("/pypi/demo/2.0/json").send().expect(404);
 }
 
 #[test]

@@ -278,6 +278,21 @@ fn what_an_upstream_refuses_is_not_there() {
 }
 
 #[test]
+fn a_host_of_archives_that_asks_to_wait_does_not_stop_the_upstream() {
+    let (server, upstream, archives) = (near(), Upstream::start(), Upstream::start());
+    let proxy = proxy(&server, &upstream);
+    let url = format!("{}/lib.zip", archives.url());
+    let version = json!({"name": "acme/lib", "version": "1.0", "dist": {"type": "zip", "url": url}});
+    let document = json!({"packages": {"acme/lib": [version]}}).to_string();
+    upstream.on("/p2/acme/lib.json", Answer::ok(document));
+    archives.on("/lib.zip", Answer::new(429, "later").header("Retry-After", "86400"));
+    proxy.get("dists/acme/lib/1.0.zip").expect(429);
+    lay(&upstream, "acme/demo", &["1.0"]);
+    assert_eq!(numbers(&proxy, "acme/demo"), ["1.0"]);
+    proxy.get("dists/acme/demo/1.0.zip").expect(200);
+}
+
+#[test]
 fn in_a_group_a_member_that_cannot_be_read_is_left_out() {
     let (server, odd, sound) = (near(), Upstream::start(), Upstream::start());
     let first = proxy(&server, &odd);
