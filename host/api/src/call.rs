@@ -181,7 +181,8 @@ async fn prepare(
         in_service(&app)?;
     }
     // Questions about a whole lock file are larger than what is read of strangers elsewhere; all their bodies together are bounded.
-    let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone || endpoint.is_of_osv());
+    let (limits, signed) =
+        (endpoint.limits(*app.live.limits.get()), endpoint.right != Right::Anyone || endpoint.is_of_osv());
     if endpoint.is_of_osv() {
         body.assume_json();
     }

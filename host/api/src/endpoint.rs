@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, ensure};
 use http::Method;
+use packhouse_config::Limits;
 use utoipa::openapi::path::{Operation, Paths};
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::{PathItem, RefOr, Required};
@@ -55,11 +56,21 @@ const OPERATORS: [(Method, &str); 2] = [(Method::POST, "/v1/sessions"), (Method:
 /// What programs ask that know the interface of OSV. It changes nothing, the operator may open it to anybody, and some of them do not say that
 /// a body is JSON.
 const OSV: [&str; 3] = ["/v1/query", "/v1/querybatch", "/v1/vulns/{id}"];
+/// JSON tokens of the largest question that OSV's interface allows: 1,000 packages, of at most 20 tokens each.
+const OSV_JSON_TOKENS: u64 = 20_000;
 
 impl Endpoint {
     /// Whether it is asked by programs that know the interface of OSV.
     pub(crate) fn is_of_osv(&self) -> bool {
         OSV.contains(&self.path.as_str())
+    }
+
+    /// The limits of its calls. Questions about a lock file may have more JSON tokens than other bodies.
+    pub(crate) fn limits(&self, of_server: Limits) -> Limits {
+        if !self.is_of_osv() {
+            return of_server;
+        }
+        Limits { api_json_tokens: of_server.api_json_tokens.max(OSV_JSON_TOKENS), ..of_server }
     }
 
     /// Whether it is served while the server takes no changes.

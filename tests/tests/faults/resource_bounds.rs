@@ -18,8 +18,9 @@ use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::person::Person;
 use packhouse_tests::python::PythonRepository;
 use packhouse_tests::race::{Ended, at_once};
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{OWNER, eventually};
-use packhouse_tests::{Api, Connection, Request, Server};
+use packhouse_tests::{Api, Connection, Request, Server, payload};
 use records::Record;
 use release::Release;
 use serde_json::{Value, json};
@@ -140,10 +141,10 @@ fn a_batch_of_questions_has_one_budget_and_is_answered_in_the_end() {
     let (server, api) = advised(430);
     let single = json!({"queries": [question("1.0.0", None)]});
     let (_, usual) = server.watched(|| at_once(4, |_| api.post("/v1/querybatch", &single).expect(200)));
-    let equal = json!({"queries": vec![question("1.0.0", None); 800]});
+    let equal = json!({"queries": vec![question("1.0.0", None); 1000]});
     let (answers, most) = server.watched(|| at_once(4, |_| api.post("/v1/querybatch", &equal)));
     let grown = most.saturating_sub(usual);
-    println!("four batches of 800 equal questions: {} KiB more", grown / 1024);
+    println!("four batches of a thousand equal questions: {} KiB more", grown / 1024);
     assert!(grown < 200 * MIB, "{} MiB more for four batches", grown / MIB);
     for answer in answers {
         assert!(answer.status == 200 || answer.field("error") == "server_busy", "{}", answer.status);
@@ -280,6 +281,19 @@ fn connections_that_take_nothing_hold_little_memory_and_are_closed() {
     let grown = most.saturating_sub(usual);
     println!("120 connections that take nothing: {} KiB more", grown / 1024);
     assert!(grown < 128 * MIB, "{} MiB more for 120 connections", grown / MIB);
+}
+
+#[test]
+fn large_bytes_that_are_sent_again_take_no_more_disk() {
+    let server = Server::start();
+    let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    // More than is read again to see whether it is still whole.
+    let bytes = payload::bytes(1, 65 << 20);
+    for number in 0..4 {
+        files.put(&format!("tool/1.{number}/tool.bin"), bytes.clone()).expect(201);
+    }
+    let disk = taken(server.data());
+    assert!(disk < 2 * bytes.len() as u64, "{disk} bytes for four files of the same {} bytes", bytes.len());
 }
 
 /// 2 MB of gzip, and 2 GB of what is in it: many members, each of zeros.
