@@ -1,6 +1,5 @@
 //! Bringing advisories in: read on a thread of their own, written in pieces, so that memory holds one piece of them and no more.
 
-use crate::boxed;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use packhouse_store::{AdvisoryFilter, AdvisoryPut, AdvisoryRow, Store, StoreErro
 use tokio::sync::mpsc;
 
 use crate::archive;
+use crate::boxed;
 use crate::record::OsvRecord;
 
 /// Records that are written together, and their bytes.

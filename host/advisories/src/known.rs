@@ -1,7 +1,6 @@
 //! What is known of packages and versions, remembered until advisories are brought in again. Where none ever were, nothing is asked of the
 //! database.
 
-use crate::boxed;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,6 +10,7 @@ use packhouse_store::{AdvisoryState, Store, StoreError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::boxed;
 use crate::record::{Advisory, OsvRecord};
 
 /// Bytes of what is remembered of packages, and judgements on versions.

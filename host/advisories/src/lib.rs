@@ -13,6 +13,7 @@ mod severity;
 
 // Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
+
 pub use import::{ImportError, ImportOptions, Imported, import};
 pub use known::{Advisories, OfPackage};
 pub use record::{Advisory, Cvss, MAX_RECORD_BYTES, OsvRecord, RecordError, time};

@@ -1,7 +1,6 @@
 //! Signed statements about packages are judged here: what comes, at once, and all of them again when what is trusted has changed. No publish
 //! waits for it, and no network is asked.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use packhouse_store::{
 };
 
 use crate::App;
+use crate::boxed;
 
 /// What is trusted at present.
 pub type Trusted = Live<Trust>;

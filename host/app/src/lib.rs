@@ -23,6 +23,7 @@ pub mod webhooks;
 
 // Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

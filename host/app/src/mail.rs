@@ -1,7 +1,6 @@
 //! Mail: invitations and password resets, as plain text over SMTP, where the operator has set `smtp_url`. The API returns every code
 //! as well, so a mail that cannot be sent costs nothing but the mail: it is told in the log, without the code.
 
-use crate::boxed;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -11,6 +10,8 @@ use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 
 use packhouse_config::Config;
 use packhouse_identity::Secret;
+
+use crate::boxed;
 
 /// How long the mail server may take. Whoever called waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);

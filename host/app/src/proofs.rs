@@ -1,7 +1,6 @@
 //! Answers to authorities that want names proven (ACME): kept in the database, because they may ask any of its servers, and given in
 //! a handshake (RFC 8737) or over plain HTTP (RFC 8555, section 8.3).
 
-use crate::boxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,8 @@ use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::sign::CertifiedKey;
 use sha2::{Digest as _, Sha256};
+
+use crate::boxed;
 
 /// How old what was read may be: strangers who ask cost the database no more than a statement in this time.
 pub const PROOFS_FRESH: Duration = Duration::from_millis(250);

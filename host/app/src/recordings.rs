@@ -1,7 +1,6 @@
 //! Recorded calls of plugins between the recorder of this process and the store: what is armed there, on whichever server, is recorded here,
 //! and what is recorded here is kept there.
 
-use crate::boxed;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use packhouse_store::{NewRecording, RecordingSetId, StoreError};
 use tokio::time::MissedTickBehavior;
 
 use crate::App;
+use crate::boxed;
 
 /// How often it is looked what is armed.
 const LOOK: Duration = Duration::from_secs(2);

@@ -1,6 +1,5 @@
 //! The settings read again while the server runs: what may change takes effect at once, and what needs a restart is said.
 
-use crate::boxed;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -8,6 +7,7 @@ use packhouse_config::{Config, Inputs};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::boxed;
 use crate::{App, attestations};
 
 /// From what the settings are read again, and how the log takes another level.

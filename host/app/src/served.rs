@@ -1,12 +1,12 @@
 //! Which organization is served at a host, and by which address the server knows itself.
 
-use crate::boxed;
 use packhouse_store::{OrganizationId, OrganizationRow, StoreError};
 use packhouse_wire::host::without_port;
 use packhouse_wire::site::Site;
 use url::Url;
 
 use crate::App;
+use crate::boxed;
 
 /// An organization as it is served at an address.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,6 +1,5 @@
 //! Which backups a place has, and which were broken off.
 
-use crate::boxed;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use packhouse_store::now_ms;
 use tokio::task::JoinHandle;
 
+use crate::boxed;
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::vault::Vault;

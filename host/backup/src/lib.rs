@@ -36,6 +36,7 @@ mod verify;
 
 // Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
+
 pub use catalog::{Found, State, list};
 pub use keys::KeyFiles;
 pub use manifest::{Manifest, SealingKey, StoredTable};

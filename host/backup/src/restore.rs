@@ -1,6 +1,5 @@
 //! A backup is put into an empty place. All of it is read and compared first, so that nothing is written of one that is damaged.
 
-use crate::boxed;
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,6 +11,7 @@ use anyhow::{Context, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use packhouse_store::{Blob, Cell, Restoring, Sha256, Store, StoreConfig};
 
+use crate::boxed;
 use crate::catalog::pick;
 use crate::manifest::{Manifest, SealingKey, StoredTable, content};
 use crate::take::AT_ONCE;

@@ -1,6 +1,5 @@
 //! A place of backups with its keys: files that are encrypted, or not, and hashed on their way.
 
-use crate::boxed;
 use age::x25519::Recipient;
 use age::{Decryptor, Encryptor};
 use anyhow::{Context, bail, ensure};
@@ -12,6 +11,7 @@ use packhouse_store::Sha256;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
+use crate::boxed;
 use crate::keys::{Encryption, Identities, KeyFiles};
 use crate::manifest::Manifest;
 use crate::place::{FOREIGN, HEADER, Place};

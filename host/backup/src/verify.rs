@@ -1,6 +1,5 @@
 //! Everything that backups consist of is read again and compared with what was written.
 
-use crate::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, Write as _};
@@ -11,6 +10,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use packhouse_store::{Cell, Sha256};
 use sha2::Digest as _;
 
+use crate::boxed;
 use crate::catalog::{State, list, pick};
 use crate::lines;
 use crate::manifest::{Manifest, SealingKey, StoredTable, content};

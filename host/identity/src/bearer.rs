@@ -5,7 +5,6 @@
 //! header that could name another. The key is derived from the sealing key, which every server of a database has in common, and a
 //! salt that the database keeps: so each accepts what another gave out, and whoever reads the database can sign nothing.
 
-use crate::boxed;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -15,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
 use crate::access::AccessAction;
+use crate::boxed;
 use crate::{SealError, Sealer, Secret};
 
 /// How long one lives, in seconds.

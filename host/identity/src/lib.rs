@@ -14,6 +14,7 @@ mod webhook_secret;
 
 // Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
+
 pub use bearer::{Bearer, BearerError, Bearers, Holder, LIFETIME_S, ScopeGrant, says_bearer};
 pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};
 pub use password::Passwords;

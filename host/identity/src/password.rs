@@ -1,7 +1,6 @@
 //! Passwords: Argon2id, on threads of its own and a few at a time, because one check costs tens of milliseconds and
 //! megabytes by design.
 
-use crate::boxed;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +11,8 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use packhouse_config::Secret;
+
+use crate::boxed;
 
 /// Checks that may wait for each that runs: a second and a half of work, which whoever comes later would wait for in vain.
 const WAITING: usize = 64;

@@ -1,6 +1,5 @@
 //! Components compiled ahead, one after another: for the next start of one server, or for a package, whose starts then compile nothing.
 
-use crate::boxed;
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use packhouse_store::Sha256;
 
+use crate::boxed;
 use crate::compiled_files;
 use crate::compiler::{Compiler, Work};
 use crate::compiling_process::on_own_threads;

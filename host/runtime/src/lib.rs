@@ -54,11 +54,12 @@ mod trial;
 mod trusted_folder;
 mod view;
 
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+use async_recursion::async_recursion as boxed;
+
 pub use ahead::{Ahead, CompiledAhead, Precompiled, precompile};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
-use async_recursion::async_recursion as boxed;
 pub use call::{Appended, Call, Part, VersionState};
 pub use compiler::{Compiling, Work, compiling};
 pub use compiling_process::{CompilingProcess, NOT_COMPILED, compile_component, receive_component};

@@ -1,6 +1,5 @@
 //! One loaded plugin: its functions, each put to a fresh instance, but that `handle` may go on in that of `route`.
 
-use crate::boxed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use crate::answer::{self, Answer, Failure};
 use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep, versions};
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
+use crate::boxed;
 use crate::call::{Call, VersionState};
 use crate::description::{Description, DescriptionLimits};
 use crate::durable::Handled;

@@ -1,11 +1,11 @@
 //! A plugin's `route`, and what comes of it for a request that goes on: the intent, and the instance in which `handle` may go on.
 
-use crate::boxed;
 use std::sync::Arc;
 
 use wasmtime::component::Instance;
 
 use crate::answer::{self, Answer, Failure};
+use crate::boxed;
 use crate::call::Call;
 use crate::description::MANIFEST;
 use crate::error::CallError;

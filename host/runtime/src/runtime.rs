@@ -1,12 +1,12 @@
 //! All plugins of a server, which of them serve, and a look at one file without a server.
 
-use crate::boxed;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use packhouse_store::{RepositoryId, Store};
 
+use crate::boxed;
 use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;

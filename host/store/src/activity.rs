@@ -1,9 +1,9 @@
 //! What happened on each day: how many versions were published and how many were fetched, of a package, a repository or an organization.
 //! Publishes are counted by the database with each commit, downloads behind it (`write_behind`); both are kept for [`ACTIVITY_DAYS`].
 
-use crate::boxed;
 use std::collections::BTreeMap;
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};

@@ -1,10 +1,10 @@
 //! Committing: what a commit names is made durable, and handed to the writer.
 
-use crate::boxed;
 use std::sync::Arc;
 
 use crate::blobs::Blob;
 use crate::blobs::row::BlobRow;
+use crate::boxed;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::{Commit, Outcome};

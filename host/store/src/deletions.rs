@@ -1,10 +1,10 @@
 //! Packages that are being deleted: a row says what is left, so that another server can continue when the one that worked on it
 //! is gone.
 
-use crate::boxed;
 use std::time::Duration;
 
 use crate::accounts::AuditEvent;
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id};

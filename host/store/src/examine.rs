@@ -1,13 +1,13 @@
 //! Looking at a database and a storage of blobs without changing anything of what they hold: for `packhouse doctor` and
 //! `packhouse migrate --check`.
 
-use crate::boxed;
 use std::path::Path;
 use std::time::Duration;
 
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 use crate::blobs::Storage;
+use crate::boxed;
 use crate::config::StoreConfig;
 use crate::db::{MIXES_STATEMENTS, STEPS, Servers, keeps_statements_apart};
 use crate::error::StoreError;

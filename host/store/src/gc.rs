@@ -5,7 +5,6 @@
 //! finds it held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was
 //! interrupted goes on from the orphans.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -13,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::backup::is_held;
 use crate::blobs::fs::Folder;
 use crate::blobs::storage::{StoragePlace, blocking};
+use crate::boxed;
 use crate::db::{Value, is_retryable, placeholders, values};
 use crate::error::StoreError;
 use crate::store::Store;

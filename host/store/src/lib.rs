@@ -55,14 +55,15 @@ mod webhooks;
 mod write_behind;
 mod writer;
 
+// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+use async_recursion::async_recursion as boxed;
+
 pub use accounts::*;
 pub use activity::{ACTIVITY_DAYS, ActivityOf, DayOfActivity};
 pub use advisories::{
     AdvisoryFilter, AdvisoryPut, AdvisoryRow, AdvisoryState, AdvisoryTotals, ListedAdvisory,
 };
 pub use answers::{AnswerChange, StoredAnswer};
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
-use async_recursion::async_recursion as boxed;
 pub use attestations::{
     Attestation, AttestedFacts, Judged, MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement,
     ToJudge, Verdict,

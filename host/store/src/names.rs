@@ -1,8 +1,8 @@
 //! Which packages repositories hold: those of which they show a version, and those of which a record of theirs says so.
 
-use crate::boxed;
 use std::collections::BTreeSet;
 
+use crate::boxed;
 use crate::db::Value;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

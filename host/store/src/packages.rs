@@ -1,8 +1,8 @@
 //! Packages as they are listed, a page at a time: each is told by indexes, however many packages, versions and files there are.
 
-use crate::boxed;
 use std::collections::HashMap;
 
+use crate::boxed;
 use crate::db::{MultiRow, Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

@@ -2,12 +2,12 @@
 //! removed afterwards, in pieces that keep no publish waiting for long, each durable by itself. So a server that is killed in
 //! between loses nothing but the piece it was at, and whichever server finds the repository with nobody at it goes on.
 
-use crate::boxed;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{MultiRow, Row, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id};

@@ -1,6 +1,5 @@
 //! Scrub: every stored blob read again and its SHA-256 compared.
 
-use crate::boxed;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use crate::blobs::hashing::Hasher;
 use crate::blobs::repair::note_damage;
 use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
 use crate::blobs::source::Source;
+use crate::boxed;
 use crate::db::values;
 use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;

@@ -1,6 +1,5 @@
 //! The store: its parts, opened and closed together.
 
-use crate::boxed;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +12,7 @@ use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
 use crate::blobs::orphans::Orphans;
 use crate::blobs::storage::blocking;
+use crate::boxed;
 use crate::changes::ChangeLog;
 use crate::config::StoreConfig;
 use crate::db::{Answering, Connections, Database, Generation, Sql, Value};

@@ -2,13 +2,13 @@
 //! (`writer/trash.rs`), and an undo takes it out in the one that brings it back, so that a server that is killed in between leaves one or
 //! the other. Its blobs are held meanwhile, and it counts in nobody's usage.
 
-use crate::boxed;
 use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 
 use crate::accounts::AuditEvent;
 use crate::blobs::row::BLOB_COLUMNS;
+use crate::boxed;
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{Row, Value, signed, values};
 use crate::digest::Sha256;

@@ -1,9 +1,9 @@
 //! How much is shown of repositories, as counters that the database keeps with each commit.
 
-use crate::boxed;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};

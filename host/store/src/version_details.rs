@@ -1,8 +1,8 @@
 //! One version of a package with all that is known of it.
 
-use crate::boxed;
 use std::collections::HashMap;
 
+use crate::boxed;
 use crate::catalog::Version;
 use crate::db::values;
 use crate::error::StoreError;

@@ -1,8 +1,8 @@
 //! Reading what is shown of a package.
 
-use crate::boxed;
 use std::collections::HashMap;
 
+use crate::boxed;
 use crate::catalog::{ShownState, Version, VersionFile};
 use crate::db::{Row, values};
 use crate::error::StoreError;

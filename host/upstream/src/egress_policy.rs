@@ -3,7 +3,6 @@
 //! A name is resolved once, and the connection goes to an address that was judged: a name that has another address at a second
 //! lookup gains nothing. Where redirects and links in metadata may lead is decided by [`upstream_egress`](super::upstream_egress).
 
-use crate::boxed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -12,6 +11,8 @@ use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
 use packhouse_config::live::Live;
+
+use crate::boxed;
 
 /// Looks up the addresses of names.
 pub trait NameLookup: Send + Sync + 'static {

@@ -44,6 +44,7 @@ pub mod upstream_egress;
 
 // Compiles the body of an `async fn` here, and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

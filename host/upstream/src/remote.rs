@@ -1,7 +1,6 @@
 //! A server that the host itself asks, and no repository: with the rules, the limits and the answers to challenges that upstreams of
 //! proxies have, and whole answers of a bounded size.
 
-use crate::boxed;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -20,6 +19,7 @@ use super::error::UpstreamError;
 use super::redirects::{self, Redirected};
 use super::request::{UpstreamRequest, same_origin};
 use super::settings::ProxySettings;
+use crate::boxed;
 
 /// See the module. Its credentials go to its own origin, and to a token service there or on the host that is named with them.
 pub struct Remote {

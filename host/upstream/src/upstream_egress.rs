@@ -3,7 +3,6 @@
 //! An upstream on the public internet leads to public addresses alone: the networks that the operator allows are for the upstreams
 //! that are in them. On loopback, an upstream leads only to its own port, or to one that the operator named.
 
-use crate::boxed;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +11,7 @@ use reqwest::{Client, ClientBuilder, redirect};
 use url::{Host, Url};
 
 use super::egress_policy::{EgressDenied, EgressPolicy, is_public};
+use crate::boxed;
 
 /// The kind of destination of a request. Names are judged by its rule when they are looked up.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

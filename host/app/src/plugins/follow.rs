@@ -1,7 +1,6 @@
 //! Following what the database says that formats run. Every server looks twice a second whether something changed; who changed it
 //! looks at once.
 
-use crate::boxed;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::start::{AllUncompiled, Uncompiled};
 use super::trials;
 use crate::App;
+use crate::boxed;
 
 /// How often it is looked whether something changed.
 const LOOK: Duration = Duration::from_millis(500);

@@ -1,7 +1,6 @@
 //! Changing what formats run: installing, activating, rolling back, pinning. Each judges what the component is and asks for; who may
 //! do it is judged by the caller.
 
-use crate::boxed;
 use bytes::Bytes;
 use packhouse_runtime::{Plugin, component_name, read_component};
 use packhouse_store::{
@@ -13,6 +12,7 @@ use super::registry::SCHEME;
 use super::start::Uncompiled;
 use super::{Changes, PluginOrigin, Told};
 use crate::App;
+use crate::boxed;
 
 /// How often a change is decided anew because another came between.
 pub(super) const ATTEMPTS: usize = 10;

@@ -1,7 +1,6 @@
 //! Where a component comes from and who vouches for it: what is uploaded, or fetched from a registry, is judged by the keys that are
 //! trusted before it is kept. Components beside the program are the operator's own and are not judged.
 
-use crate::boxed;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +12,7 @@ use super::PluginError;
 use super::registry::{PATIENCE, Pulled, Reference, Registry, RegistryError, RegistryLogin};
 use super::signatures::{SignatureError, TrustedKeys};
 use crate::App;
+use crate::boxed;
 
 /// Turns to fetch a component: each is held in memory as a whole.
 static TURNS: Semaphore = Semaphore::const_new(1);

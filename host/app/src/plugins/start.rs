@@ -1,7 +1,6 @@
 //! The start: what was compiled before serves at once, and the rest once it is compiled, each component by itself. Until then nobody is
 //! told that it is not there: its format is 503, and so is what might be its own.
 
-use crate::boxed;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use packhouse_runtime::{Awaited, AwaitedComponents, component_name, side_by_side
 use packhouse_store::{PluginState, StoreError, now_ms};
 
 use crate::App;
+use crate::boxed;
 
 /// What has to be compiled: a file beside the program, or a component of the database.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

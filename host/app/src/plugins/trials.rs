@@ -1,7 +1,6 @@
 //! Trials: a component beside what its format runs, as a shadow or as a canary. Each judges what is asked for; who may ask it is judged by
 //! the caller. What a server counts goes to the database each second, and there a canary ends whose failures are too many.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use serde_json::json;
 use super::manage::{ATTEMPTS, with_detail};
 use super::{Changes, PluginError};
 use crate::App;
+use crate::boxed;
 
 /// How often what was counted is added up.
 const ADD_UP: Duration = Duration::from_secs(1);

@@ -1,6 +1,5 @@
 //! Rules judge versions: each that is about them, the strictest ruling counts, and an exception lets pass what a rule does not.
 
-use crate::boxed;
 use std::sync::Arc;
 
 use packhouse_runtime::{
@@ -16,6 +15,7 @@ use super::facts::Wanted;
 use super::recorded::EndedCall;
 use super::{Rule, RuleSet, facts};
 use crate::App;
+use crate::boxed;
 
 /// Bytes of facts of one call at most, about.
 const MAX_BATCH_BYTES: usize = 4 << 20;

@@ -10,7 +10,6 @@ mod recorded;
 mod rule_set;
 mod told;
 
-use crate::boxed;
 pub use judge::{AskedFile, Judged, JudgedWhere, Published, Question, Refusal};
 pub use rule_set::{Rule, RuleSet};
 pub use told::RuleFailure;
@@ -24,6 +23,7 @@ use packhouse_store::{NewException, OrganizationId, RuleId, RuleRow, StoreError,
 use quick_cache::sync::Cache;
 
 use crate::App;
+use crate::boxed;
 
 /// Organizations whose rules are kept.
 const ORGANIZATIONS: usize = 1_000;

@@ -1,7 +1,6 @@
 //! There and back: the address at which the provider asks who sits there, and what is believed of its answer (OpenID Connect Core
 //! 1.0, sections 3.1.2 and 3.1.3, with PKCE, RFC 7636).
 
-use crate::boxed;
 use std::time::Duration;
 
 use openidconnect::core::{
@@ -19,6 +18,7 @@ use url::Url;
 use super::flow::{Aim, Flow};
 use super::provider::{ProviderError, Providers};
 use super::settings::Settings;
+use crate::boxed;
 use packhouse_identity::{self as identity, Secret};
 
 /// With what an ID token may be signed: asymmetric keys of its issuer's alone.

@@ -3,7 +3,6 @@
 //! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
 //! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,8 @@ use packhouse_config::live::Live;
 use packhouse_upstream::destination_clients::DestinationClients;
 use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
 use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
+
+use crate::boxed;
 
 /// How long is believed what a provider says of itself.
 const FRESH: Duration = Duration::from_secs(600);

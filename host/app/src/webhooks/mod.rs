@@ -9,7 +9,6 @@ mod told;
 mod upkeep;
 mod worker;
 
-use crate::boxed;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::App;
+use crate::boxed;
 pub use message::wire_id;
 pub use receiver::{ReceiverError, Receivers};
 pub use told::purpose;

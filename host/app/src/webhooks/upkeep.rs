@@ -1,12 +1,12 @@
 //! What keeps the queues of hooks within their bounds.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::time::Duration;
 
 use packhouse_store::{QueueBounds, StoreError};
 
 use crate::App;
+use crate::boxed;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(30);

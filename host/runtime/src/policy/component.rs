@@ -1,6 +1,5 @@
 //! One policy's component: compiled, asked what it is, and asked for rulings.
 
-use crate::boxed;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use wasmtime::component::{Component, Instance, InstancePre, Linker};
 
 use super::bindings::exports::packhouse::policy::policy::GuestIndices;
 use super::{MAX_BATCH, PolicyContext, PolicyDescription, PolicyFacts, Ruling};
+use crate::boxed;
 use crate::compiler::{Compiled, Compiler};
 use crate::config::Limits;
 use crate::engine::POLICY_PLACES;

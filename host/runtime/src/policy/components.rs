@@ -1,6 +1,5 @@
 //! The policies that this server can run: those of the folder, by their names, and those of the store, by their digests.
 
-use crate::boxed;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +9,7 @@ use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 
 use super::PolicyComponent;
+use crate::boxed;
 use crate::compiler::Compiler;
 use crate::component_file::{component_files, read_component};
 use crate::engine::POLICY_PLACES;

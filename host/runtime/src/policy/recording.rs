@@ -1,7 +1,6 @@
 //! A judging call of a policy as a file, and the same call again. A policy is a pure function, so what it was given is all that there is to
 //! record.
 
-use crate::boxed;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::{MAX_BATCH, PolicyComponent, PolicyContext, PolicyFacts, Ruling};
+use crate::boxed;
 use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::Limits;
 use crate::engine::EngineOptions;

@@ -1,7 +1,6 @@
 //! Which calls are recorded, and what became of them. Whoever runs plugins says of which repositories (`arm`), and takes the recordings
 //! (`finished`). Where nothing is armed, a call costs one look at a flag.
 
-use crate::boxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,6 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 use super::file::Recording;
 use super::secrets::Secrets;
 use crate::aside::Aside;
+use crate::boxed;
 
 /// Bytes that all calls which are being recorded, and recordings that wait to be taken, hold at most.
 const MOST_AT_ONCE: usize = 64 << 20;

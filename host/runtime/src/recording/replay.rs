@@ -1,6 +1,5 @@
 //! A recorded call once more, in a component on this machine: without a server, without storage, and with the recording's answers.
 
-use crate::boxed;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use super::player::{Difference, Player, question};
 use super::spoken::Spoken;
 use super::tape::Tape;
 use crate::bindings::packhouse::format::records::VersionId;
+use crate::boxed;
 use crate::call::Call;
 use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::Limits;

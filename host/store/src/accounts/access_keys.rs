@@ -1,11 +1,11 @@
 //! Access keys: the read-only credentials of subscribers and of groups of them.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::access_key::{AccessKeyRow, KEY_COLUMNS, key};
+use crate::boxed;
 use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, KeyOwnerId, OrganizationId, new_id, now_ms};

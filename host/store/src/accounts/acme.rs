@@ -1,8 +1,8 @@
 //! What servers of one database share to order certificates by ACME: sealed values, proofs of names, and the turn to order.
 
-use crate::boxed;
 use std::time::Duration;
 
+use crate::boxed;
 use crate::db::{millis, values};
 use crate::error::StoreError;
 use crate::store::Store;

@@ -1,8 +1,8 @@
 //! Confirmations: proof that a member has just given the password again, spent once.
 
-use crate::boxed;
 use std::fmt;
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};

@@ -1,11 +1,11 @@
 //! Invitations: each accepted once, used up by the attempt of someone who has an account already, and good only as long as who
 //! invited may still grant what it grants.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members, told};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};

@@ -1,12 +1,12 @@
 //! Sign-ins that clients begin and people finish in a browser.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
 use crate::accounts::tokens::insert;
 use crate::accounts::told;
 use crate::accounts::{AuditEvent, NewToken, TokenRow};
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, TokenId};

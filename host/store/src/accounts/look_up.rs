@@ -1,6 +1,5 @@
 //! All that a request to a repository needs to know, in one statement, or in none while nothing was written.
 
-use crate::boxed;
 use std::sync::{Arc, LazyLock};
 
 use tracing::Instrument as _;
@@ -11,6 +10,7 @@ use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::rows::token::{TOKEN_COLUMNS, token};
 use crate::accounts::snapshots::{Derived, LookUp, Question, Reached};
 use crate::accounts::{Facts, LeasedFacts};
+use crate::boxed;
 use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};

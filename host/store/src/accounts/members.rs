@@ -1,12 +1,12 @@
 //! Members of organizations.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, MemberRow, member};
 use crate::accounts::told;
+use crate::boxed;
 use crate::db::{Row, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, TokenId, new_id, now_ms};

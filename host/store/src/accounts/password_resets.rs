@@ -1,11 +1,11 @@
 //! Password resets: a code for one member, good once, and only as long as who made it may still reset that member's password.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow, members};
+use crate::boxed;
 use crate::db::{Row, Transaction, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, now_ms};

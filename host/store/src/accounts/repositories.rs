@@ -1,11 +1,11 @@
 //! Repositories.
 
-use crate::boxed;
 use serde_json::json;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, RepositoryRow, repository};
+use crate::boxed;
 use crate::db::{Row, Transaction, Value, columns_of, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};

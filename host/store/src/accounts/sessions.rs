@@ -1,11 +1,11 @@
 //! Sessions of members who signed in.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::event::remember;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow};
+use crate::boxed;
 use crate::db::{Row, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};

@@ -1,8 +1,8 @@
 //! Keys that sign what repositories hold.
 
-use crate::boxed;
 use std::fmt;
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};

@@ -1,12 +1,12 @@
 //! Tokens and service keys.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::token::{Scope, TOKEN_COLUMNS, TokenRow, token};
 use crate::accounts::told;
+use crate::boxed;
 use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId, new_id, now_ms};

@@ -1,8 +1,8 @@
 //! Which part cannot be read when a statement over several tables failed: asked only then, by one small statement a table.
 
-use crate::boxed;
 use std::time::Duration;
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::{Part, StoreError};
 use crate::ids::OrganizationId;

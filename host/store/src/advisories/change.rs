@@ -1,9 +1,9 @@
 //! Bringing advisories in, and taking them away: in pieces, each a transaction of its own.
 
-use crate::boxed;
 use std::collections::HashMap;
 
 use super::folded;
+use crate::boxed;
 use crate::db::{MultiRow, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::store::Store;

@@ -5,10 +5,10 @@
 mod change;
 mod list;
 
-use crate::boxed;
 pub use change::{AdvisoryPut, AdvisoryRow};
 pub use list::{AdvisoryFilter, AdvisoryTotals, ListedAdvisory};
 
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;

@@ -1,12 +1,12 @@
 //! What is made of statements.
 
-use crate::boxed;
 use std::fmt;
 use std::str::FromStr;
 
 use bytes::Bytes;
 
 use super::AttestedFacts;
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::AttestationId;

@@ -5,7 +5,6 @@ mod judged;
 pub(crate) mod rows;
 pub(crate) mod statement;
 
-use crate::boxed;
 pub use judged::{Judged, ToJudge, Verdict};
 pub use statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement};
 
@@ -13,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;

@@ -1,6 +1,5 @@
 //! The bytes of blobs that a snapshot names.
 
-use crate::boxed;
 use std::collections::HashMap;
 
 use bytes::Bytes;
@@ -9,6 +8,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
 use crate::blobs::source::Source;
+use crate::boxed;
 use crate::db::{Value, placeholders};
 use crate::digest::Sha256;
 use crate::error::StoreError;

@@ -4,13 +4,13 @@
 //! Without it a blob whose record is deleted after the snapshot could be gone before it is copied: at once, where the time of grace is
 //! short, or where it had been marked before it was named again.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use crate::boxed;
 use crate::db::{Database, Patience, Purpose, Transaction, millis, values};
 use crate::error::StoreError;
 use crate::store::Store;

@@ -4,7 +4,6 @@
 //! whoever opens such a database is told so. Blobs come first, some at a time, each durable before its row; all other rows follow in
 //! one transaction. So a restore that was broken off has a part of the blobs and no rows, and goes on with those blobs that are missing.
 
-use crate::boxed;
 use std::collections::HashSet;
 
 use futures::future::try_join_all;
@@ -13,6 +12,7 @@ use super::rows::RestoredRows;
 use super::tables::{BLOBS, Cell, SnapshotTable, table_of, tables, values_of};
 use crate::blobs::row::Place as Bytes;
 use crate::blobs::{Blob, Storage};
+use crate::boxed;
 use crate::config::StoreConfig;
 use crate::db::{Database, MultiRow, Place, Value, values};
 use crate::digest::Sha256;

@@ -1,12 +1,12 @@
 //! The rows of one moment.
 
-use crate::boxed;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use super::blobs::SnapshotBlob;
 use super::of_place::is_of_place;
 use super::tables::{Cell, Kind, SnapshotTable, tables};
+use crate::boxed;
 use crate::db::{Row, StandingStill, Value, values};
 use crate::digest::Sha256;
 use crate::error::StoreError;

@@ -4,7 +4,6 @@
 //! readers read at their own pace: none holds up the writer or another, and memory does not grow with the size. The last piece
 //! is shown to no stream before the writer has said that the whole is right.
 
-use crate::boxed;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use tokio::sync::watch;
 use super::handle::Blob;
 use super::stage::Stager;
 use super::storage::blocking;
+use crate::boxed;
 use crate::digest::Algorithm;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

@@ -1,6 +1,5 @@
 //! `Blob`: a handle to bytes, the same whether they were just received, are stored, or lie in memory.
 
-use crate::boxed;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -17,6 +16,7 @@ use super::presigned::SentAs;
 use super::row::BlobRow;
 use super::source::{Source, part};
 use super::stream::{BlobStream, CHUNK};
+use crate::boxed;
 use crate::db::Database;
 use crate::digest::{Algorithm, Digest, Sha256};
 use crate::error::StoreError;

@@ -4,7 +4,6 @@
 //! transaction lets the row name them; so a server that is killed leaves the row with the bytes of
 //! before or with the new ones.
 
-use crate::boxed;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -12,6 +11,7 @@ use futures::StreamExt;
 use super::handle::Blob;
 use super::row::{BLOB_COLUMNS, BlobRow, Condition, Examined, Place, read_row};
 use super::source::Source;
+use crate::boxed;
 use crate::db::{Database, Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

@@ -1,12 +1,12 @@
 //! Blobs of few bytes, which lie in the database: named so that whoever knew one can read it again without holding its bytes.
 
-use crate::boxed;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::handle::Blob;
 use super::repair::note_damage;
 use super::row::{damaged, is_sound};
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;

@@ -3,7 +3,6 @@
 //! Pieces are gathered to batches without being copied. While one batch is written and hashed on other threads the next is
 //! gathered, so an upload holds two at most, and no thread waits for a slow sender.
 
-use crate::boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use super::handle::Blob;
 use super::hashing::{Hasher, Sums};
 use super::sink::{Sink, join};
 use super::source::Source;
+use crate::boxed;
 use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

@@ -1,6 +1,5 @@
 //! The bytes of a blob on their way out, checked when they are the whole blob and it was not checked lately.
 
-use crate::boxed;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use super::file_reader;
 use super::fs::FileVersion;
 use super::source::{BlobObject, Source, part};
 use super::storage::blocking;
+use crate::boxed;
 use crate::error::StoreError;
 
 /// A chunk: large, because a send and a read cost the same whatever their size.

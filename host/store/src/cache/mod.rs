@@ -4,12 +4,12 @@ mod claims;
 mod page;
 mod shrink;
 
-use crate::boxed;
 pub use page::{CacheEntry, CacheTotals};
 
 use crate::answers::{AnswerChange, StoredAnswer};
 use crate::blobs::Blob;
 use crate::blobs::row::BLOB_COLUMNS;
+use crate::boxed;
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
 use crate::digest::Algorithm;

@@ -4,9 +4,9 @@
 pub(crate) mod document;
 pub(crate) mod rows;
 
-use crate::boxed;
 pub use document::{MAX_DOCUMENTS, MAX_FORM_BYTES, VersionDocument};
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::digest::Digest;
 use crate::error::StoreError;

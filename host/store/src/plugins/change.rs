@@ -1,6 +1,5 @@
 //! Changes of what formats run. Each is one transaction that begins with the number of changes, so that no two overlap.
 
-use crate::boxed;
 use serde_json::json;
 
 use super::PLUGIN_HISTORY;
@@ -8,6 +7,7 @@ use super::components::{NewComponent, keep};
 use super::rows::{FormatPlugin, next_number};
 use super::trials::forget_trial;
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};

@@ -1,11 +1,11 @@
 //! Components: kept once by digest, their bytes in pieces, so that no row is too large for a backup or a driver.
 
-use crate::boxed;
 use bytes::{Bytes, BytesMut};
 
 use super::PLUGIN_SPARES;
 use super::rows::{format_for_change, next_number};
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
 use crate::store::Store;

@@ -9,12 +9,12 @@ mod components;
 mod rows;
 mod trials;
 
-use crate::boxed;
 pub use change::FormatChange;
 pub use components::{ComponentRow, NewComponent};
 pub use rows::FormatPlugin;
 pub use trials::{NewTrial, TrialCounts, TrialRow, TrialTimes};
 
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

@@ -1,9 +1,9 @@
 //! Giving a token out for an ID token: that it is spent, who owns the workflow's repository, and the token itself are written together.
 
-use crate::boxed;
 use std::fmt;
 
 use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember, told};
+use crate::boxed;
 use crate::db::{Transaction, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, PublisherId, TokenId};

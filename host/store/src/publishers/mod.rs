@@ -3,11 +3,11 @@
 
 mod mint;
 
-use crate::boxed;
 pub(crate) use mint::spend_credential;
 pub use mint::{Mint, PublisherUse, SpentIdToken, TokenToMint};
 
 use crate::accounts::{AuditEvent, Scope, remember, told};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, PublisherId, RepositoryId, TokenId, new_id};

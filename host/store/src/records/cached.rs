@@ -1,9 +1,9 @@
 //! Reading records and blobs through the record cache.
 
-use crate::boxed;
 use std::sync::Arc;
 
 use crate::blobs::HeldBlob;
+use crate::boxed;
 use crate::changes::Dependencies;
 use crate::digest::Sha256;
 use crate::error::StoreError;

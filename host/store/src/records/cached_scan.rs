@@ -1,9 +1,9 @@
 //! Scans of records through the record cache: what is kept of a range is cut, brought up to date by what was touched, or continued by what
 //! follows its last.
 
-use crate::boxed;
 use std::sync::Arc;
 
+use crate::boxed;
 use crate::changes::TouchedRange;
 use crate::db::values;
 use crate::error::StoreError;

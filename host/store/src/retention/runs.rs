@@ -1,10 +1,10 @@
 //! Runs of policies: a claim in the policy's row lets one server work on it, and a run that was interrupted goes on.
 
-use crate::boxed;
 use std::time::Duration;
 
 use super::policies::{COLUMNS, EVERY_MS, PolicyRow, policy_of};
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, PolicyId, RunId, new_id};

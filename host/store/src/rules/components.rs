@@ -1,10 +1,10 @@
 //! Components of policies: kept once by digest, their bytes in pieces, so that no row is too large for a backup or a driver.
 
-use crate::boxed;
 use bytes::{Bytes, BytesMut};
 
 use super::renumber;
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
 use crate::ids::OrganizationId;

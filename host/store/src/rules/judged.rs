@@ -1,10 +1,10 @@
 //! What policies judge versions by, and who is told of what they deny.
 
-use crate::boxed;
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
 
+use crate::boxed;
 use crate::catalog::{Version, VersionFile};
 use crate::db::{Row, values};
 use crate::error::StoreError;

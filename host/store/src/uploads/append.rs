@@ -1,6 +1,5 @@
 //! Adding the bytes of one request to an upload. One request at a time: it holds a claim in the row, which it renews.
 
-use crate::boxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use crate::blobs::hashing::Sums;
 use crate::blobs::sink::{ObjectSink, Sink};
 use crate::blobs::stage::{Batch, Gatherer, Lane};
 use crate::blobs::storage::{StoragePlace, blocking};
+use crate::boxed;
 use crate::error::StoreError;
 use crate::store::Store;
 

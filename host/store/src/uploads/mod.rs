@@ -6,7 +6,6 @@
 mod append;
 mod rows;
 
-use crate::boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use crate::blobs::sink::Sink;
 use crate::blobs::source::Source;
 use crate::blobs::stage::{Lane, blob_of};
 use crate::blobs::storage::{StoragePlace, blocking};
+use crate::boxed;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;

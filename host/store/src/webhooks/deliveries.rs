@@ -1,11 +1,11 @@
 //! What was told to a hook and what waits, as people see it; tests, and what is told again.
 
-use crate::boxed;
 use std::collections::HashMap;
 
 use super::event::{NewDelivery, insert_deliveries};
 use super::queue::over;
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{DeliveryId, WebhookId};

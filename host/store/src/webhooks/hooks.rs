@@ -1,10 +1,10 @@
 //! The hooks of an organization.
 
-use crate::boxed;
 use std::fmt;
 
 use super::event::{EventKind, kinds_of, repositories_of};
 use crate::accounts::{AuditEvent, remember};
+use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, WebhookId, new_id};

@@ -1,7 +1,6 @@
 //! Fetching a component and the signatures beside it: every digest is compared, and nothing is fetched that is too large by what names
 //! it.
 
-use crate::boxed;
 use bytes::Bytes;
 use http::Method;
 use packhouse_runtime::MAX_COMPONENT_BYTES;
@@ -12,6 +11,7 @@ use url::Url;
 use super::artifact::{self, Descriptor, Found};
 use super::words::{self, ACCEPT, DIGEST_HEADER};
 use super::{Reference, RegistryError};
+use crate::boxed;
 use crate::plugins::signatures::TrustedKeys;
 
 /// Bytes of a manifest, and of what was signed, at most.
