@@ -1,6 +1,9 @@
 //! The faults: what each does to which part, and how it is ended.
 
 use crate::cluster::{Cluster, Node};
+use crate::formats::Item;
+use crate::history::{Outcome, Way, What};
+use crate::load::Load;
 use crate::random::Random;
 use packhouse_tests::database::Held;
 use packhouse_tests::fault_proxy::Mode;
@@ -10,6 +13,10 @@ use std::time::Duration;
 const JUMP: i64 = 3_600;
 /// What every piece of a slow way waits.
 const SLOW: Duration = Duration::from_millis(40);
+/// Files that lose their objects at one time.
+const LOST: usize = 6;
+/// What else goes wrong while lost objects are repaired.
+const BESIDE: [Fault; 3] = [Fault::ServerKilled, Fault::DiskFull, Fault::S3Away];
 
 macro_rules! faults {
     ($($(#[$about:meta])* $name:ident = $text:literal,)*) => {
@@ -68,6 +75,9 @@ faults! {
     S3Away = "s3-away",
     /// SIGKILL to it, and it is started again.
     S3Killed = "s3-killed",
+    /// Objects of acknowledged files are removed from it. While their bytes are published again, a server is killed or has no room on its
+    /// disk, or S3 takes no connections.
+    S3ObjectsLost = "s3-objects-lost",
 }
 
 /// A fault that is there.
@@ -76,6 +86,7 @@ pub struct Active {
     fault: Fault,
     node: usize,
     held: Option<Held>,
+    beside: Option<Box<Active>>,
 }
 
 impl Fault {
@@ -85,9 +96,9 @@ impl Fault {
     }
 
     /// Lets it begin; which server it meets is chance.
-    pub fn begin(self, cluster: &mut Cluster, random: &mut Random) -> Active {
+    pub fn begin(self, cluster: &mut Cluster, load: &Load<'_>, random: &mut Random) -> Active {
         let number = random.below(cluster.nodes.len());
-        let mut held = None;
+        let (mut held, mut beside) = (None, None);
         match self {
             Self::ServerKilled => cluster.nodes[number].server.kill9(),
             Self::ServerStopped => cluster.nodes[number].signal("-STOP"),
@@ -114,8 +125,14 @@ impl Fault {
             Self::S3Stopped => cluster.s3.freeze(),
             Self::S3Away => cluster.blobs(Mode::Away),
             Self::S3Killed => cluster.s3.stop(),
+            Self::S3ObjectsLost => {
+                // How many numbers it draws depends on answers, and the faults after it must not.
+                lose_objects(cluster, load, &mut random.clone());
+                let other = BESIDE[random.below(BESIDE.len())];
+                beside = Some(Box::new(other.begin(cluster, load, random)));
+            }
         }
-        Active { fault: self, node: number, held }
+        Active { fault: self, node: number, held, beside }
     }
 }
 
@@ -142,6 +159,11 @@ impl Active {
             }
             Fault::S3Stopped => cluster.s3.thaw(),
             Fault::S3Killed => cluster.s3.resume(),
+            Fault::S3ObjectsLost => {
+                if let Some(beside) = self.beside {
+                    beside.end(cluster);
+                }
+            }
         }
     }
 }
@@ -149,6 +171,28 @@ impl Active {
 fn cut_off(node: &Node, mode: Mode) {
     node.database.set(mode);
     node.blobs.set(mode);
+}
+
+/// Removes the objects of files that were just acknowledged, behind the servers' backs. The load repairs them from then on.
+fn lose_objects(cluster: &Cluster, load: &Load<'_>, random: &mut Random) {
+    let files: Vec<Item> = (0..LOST).filter_map(|_| load.publish_object(random)).collect();
+    assert!(!files.is_empty(), "no publish is acknowledged\n{}", cluster.logs(&[]));
+    // Each server keeps what it has read: small files in memory, of large ones the keys of their objects.
+    files.iter().for_each(|file| load.read_everywhere(file));
+    for file in &files {
+        let digest = file.digest();
+        let place = cluster.postgres.query(&format!("select place from blobs where sha256 = '\\x{digest}'"));
+        assert!(!place.is_empty(), "{} is no object of its own", file.path());
+        let begun = load.history.now();
+        cluster.s3.remove(&format!("blobs/{place}"));
+        load.history.record(begun, Way::Balanced, What::Loss { digest }, Outcome::Done, false);
+        // Some losses are noticed by a read before the bytes come again, and the others are not.
+        if random.percent(50) {
+            load.read_everywhere(file);
+        }
+    }
+    load.lost.lock().unwrap().extend(files);
+    load.repair_something(random);
 }
 
 /// A standby is made and follows; the first is lost in the middle of the load, and clients of it with it.

@@ -20,6 +20,8 @@ pub enum Outcome {
     Refused,
     /// 409.
     Conflict,
+    /// 500 `stored_data_damaged`: the file is known, and its bytes are lost.
+    Damaged,
     /// 503 with `Retry-After`: it may or may not have been done.
     Away,
     /// No answer, or none to its end: it may or may not have been done.
@@ -38,6 +40,7 @@ impl Outcome {
                 401 => Self::Refused,
                 404 => Self::NotThere,
                 409 => Self::Conflict,
+                500 if tells_of_damage(answer) => Self::Damaged,
                 503 if answer.header("retry-after").is_some() => Self::Away,
                 status => Self::Odd(format!("{status} {:.300}", answer.text())),
             },
@@ -48,6 +51,10 @@ impl Outcome {
     pub fn unknown(&self) -> bool {
         matches!(self, Self::Away | Self::Broken)
     }
+}
+
+fn tells_of_damage(answer: &Response) -> bool {
+    answer.header("retry-after").is_none() && answer.text().contains("stored_data_damaged")
 }
 
 /// By which way a request went.
@@ -82,6 +89,11 @@ pub enum What {
     Delete {
         /// Which.
         path: String,
+    },
+    /// The object with the bytes of this SHA-256 was removed from S3 behind the servers' backs.
+    Loss {
+        /// The bytes.
+        digest: String,
     },
     /// A package's index was read; with [`Outcome::Done`] it listed these versions.
     Index {

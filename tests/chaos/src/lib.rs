@@ -1,7 +1,7 @@
 //! Two or three servers on one PostgreSQL and one S3 behind a balancer, a load on them, faults in every part, and a history of all
 //! that clients saw, which is checked. `just chaos --minutes 60` runs it; a small round is in `just test`.
 //!
-//! One direction: `round` → `faults`, `load` → `formats` → `cluster` → `balancer`; all write the `history`, which `checker` reads.
+//! One direction: `round` → `faults` → `load` → `formats` → `cluster` → `balancer`; all write the `history`, which `checker` reads.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -14,6 +14,8 @@ const VERSIONS: u64 = 120;
 const BREATH: Duration = Duration::from_millis(25);
 /// Lengths of files: the first two lie in the database, the others in S3.
 const LENGTHS: [usize; 4] = [200, 3_000, 60_000, 150_000];
+/// Formats whose files do not say of which version they are: the same bytes can be published under another name.
+const NAMELESS: [Format; 2] = [Format::Maven, Format::Oci];
 
 /// A version that somebody tried to publish.
 #[derive(Clone, Debug)]
@@ -29,6 +31,19 @@ pub struct Known {
     deleted: bool,
 }
 
+impl Known {
+    /// That of this item, which nobody deletes.
+    fn of(item: &Item) -> Self {
+        Self {
+            format: item.format,
+            package: item.package.clone(),
+            version: item.version.clone(),
+            clean: false,
+            deleted: false,
+        }
+    }
+}
+
 /// What workers share.
 #[derive(Debug)]
 pub struct Load<'a> {
@@ -42,6 +57,8 @@ pub struct Load<'a> {
     pub stop: AtomicBool,
     /// Whether some requests go past the balancer.
     pub direct: AtomicBool,
+    /// Files whose objects were removed, until a publish of the same bytes is acknowledged.
+    pub lost: Mutex<Vec<Item>>,
     seed: u64,
     next: AtomicU64,
     known: Mutex<Vec<Known>>,
@@ -56,6 +73,7 @@ impl<'a> Load<'a> {
             history,
             stop: AtomicBool::new(false),
             direct: AtomicBool::new(true),
+            lost: Mutex::default(),
             seed,
             next: AtomicU64::new(0),
             known: Mutex::default(),
@@ -67,6 +85,7 @@ impl<'a> Load<'a> {
         let mut random = Random::new(self.seed, worker);
         while !self.stop.load(Ordering::SeqCst) {
             match random.below(100) {
+                0..10 if self.has_lost() => self.repair_something(&mut random),
                 0..35 => self.publish_something(&mut random),
                 35..80 => self.read_something(&mut random),
                 80..95 => self.index_something(&mut random),
@@ -85,13 +104,7 @@ impl<'a> Load<'a> {
     pub fn probe(&self, way: Way) -> bool {
         let item = self.item(Format::Maven, LENGTHS[2]);
         self.try_publish(&item, way);
-        let known = Known {
-            format: item.format,
-            package: item.package.clone(),
-            version: item.version.clone(),
-            clean: false,
-            deleted: false,
-        };
+        let known = Known::of(&item);
         self.known.lock().unwrap().push(known.clone());
         self.read(&known, way, false) == Outcome::Done
     }
@@ -124,13 +137,44 @@ impl<'a> Load<'a> {
             let again = self.way(random, 30);
             self.try_publish(&item, again);
         }
-        self.known.lock().unwrap().push(Known {
-            format,
-            package: item.package,
-            version: item.version,
-            clean: outcome == Outcome::Done && !duel && !again,
-            deleted: false,
-        });
+        let clean = outcome == Outcome::Done && !duel && !again;
+        self.known.lock().unwrap().push(Known { clean, ..Known::of(&item) });
+    }
+
+    /// Publishes a file that is an object of its own, and whose bytes can be published again; none when it is not acknowledged.
+    pub fn publish_object(&self, random: &mut Random) -> Option<Item> {
+        let format = NAMELESS[random.below(NAMELESS.len())];
+        let item = self.item(format, LENGTHS[2 + random.below(2)]);
+        let way = self.way(random, 30);
+        let outcome = self.try_publish(&item, way);
+        self.known.lock().unwrap().push(Known::of(&item));
+        (outcome == Outcome::Done).then_some(item)
+    }
+
+    /// Whether there are lost files to be repaired.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.lock().unwrap().is_empty()
+    }
+
+    /// Publishes the bytes of a lost file again: at its own path, where that can be taken again, or at another, in its repository or in
+    /// another.
+    pub fn repair_something(&self, random: &mut Random) {
+        let (format, way) = (NAMELESS[random.below(NAMELESS.len())], self.way(random, 30));
+        let lost = {
+            let lost = self.lost.lock().unwrap();
+            (!lost.is_empty()).then(|| lost[random.below(lost.len())].clone())
+        };
+        let Some(lost) = lost else { return };
+        let same_path = format == lost.format && !format.once();
+        let item =
+            if same_path { lost.clone() } else { Item { bytes: lost.bytes.clone(), ..self.item(format, 0) } };
+        let outcome = self.try_publish(&item, way);
+        if !same_path {
+            self.known.lock().unwrap().push(Known::of(&item));
+        }
+        if outcome == Outcome::Done {
+            self.lost.lock().unwrap().retain(|other| other.bytes != lost.bytes);
+        }
     }
 
     fn try_publish(&self, item: &Item, way: Way) -> Outcome {
@@ -169,6 +213,13 @@ impl<'a> Load<'a> {
         if let Some((_, known)) = self.pick(random) {
             let way = self.way(random, 60);
             self.read(&known, way, false);
+        }
+    }
+
+    /// Reads a file from each server.
+    pub fn read_everywhere(&self, item: &Item) {
+        for server in 0..self.addresses.servers.len() {
+            self.read(&Known::of(item), Way::Server(server), false);
         }
     }
 

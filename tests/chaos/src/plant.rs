@@ -24,13 +24,15 @@ impl Plant {
 }
 
 /// All of them.
-pub const PLANTS: [Plant; 14] = [
+pub const PLANTS: [Plant; 16] = [
     Plant { name: "an acknowledgement before the flush", rule: Rule::Lost, plant: lost_from_then_on },
     Plant { name: "a kept answer that was not dropped", rule: Rule::Lost, plant: stale_on_one_server },
     Plant { name: "an index that was not dropped", rule: Rule::Index, plant: stale_index },
     Plant { name: "a kept credential that was not dropped", rule: Rule::Revoked, plant: still_accepted },
     Plant { name: "a lost file", rule: Rule::Recovery, plant: away_in_the_end },
     Plant { name: "a file that is listed and not there", rule: Rule::Index, plant: listed_and_gone },
+    Plant { name: "a repair that did not last", rule: Rule::Lost, plant: lost_again },
+    Plant { name: "a loss of bytes that nobody removed", rule: Rule::Lost, plant: lost_by_itself },
     Plant { name: "bytes of another file", rule: Rule::Bytes, plant: other_bytes },
     Plant { name: "two who were first", rule: Rule::Once, plant: published_twice },
     Plant { name: "a deletion that one server did not hear of", rule: Rule::Undead, plant: undead },
@@ -51,6 +53,21 @@ fn published(event: &Event) -> Option<&String> {
 fn read(event: &Event) -> Option<&String> {
     match &event.what {
         What::Read { path, .. } if event.outcome == Outcome::Done => Some(path),
+        _ => None,
+    }
+}
+
+fn removed(event: &Event) -> Option<&String> {
+    match &event.what {
+        What::Loss { digest } => Some(digest),
+        _ => None,
+    }
+}
+
+/// The bytes that a read found.
+fn came(event: &Event) -> Option<&String> {
+    match &event.what {
+        What::Read { digest, .. } if event.outcome == Outcome::Done => Some(digest),
         _ => None,
     }
 }
@@ -129,6 +146,28 @@ fn away_in_the_end(events: &mut Vec<Event>) -> Option<()> {
 fn listed_and_gone(events: &mut Vec<Event>) -> Option<()> {
     let last = |event: &&mut Event| event.last && read(event).is_some();
     events.iter_mut().rev().find(last)?.outcome = Outcome::NotThere;
+    Some(())
+}
+
+fn lost_again(events: &mut Vec<Event>) -> Option<()> {
+    let at = events.iter().find_map(|loss| {
+        let lost = removed(loss)?;
+        let repairs = |event: &&Event| {
+            matches!(&event.what, What::Publish { digest, .. } if digest == lost)
+                && event.outcome == Outcome::Done
+                && event.begun >= loss.ended
+        };
+        let repaired = events.iter().filter(repairs).map(|event| event.ended).min()?;
+        events.iter().position(|event| event.begun >= repaired && came(event) == Some(lost))
+    })?;
+    events[at].outcome = Outcome::Damaged;
+    Some(())
+}
+
+fn lost_by_itself(events: &mut Vec<Event>) -> Option<()> {
+    let lost: Vec<&String> = events.iter().filter_map(removed).collect();
+    let at = settled_read(events, |event| came(event).is_some_and(|digest| !lost.contains(&digest)))?;
+    events[at].outcome = Outcome::Damaged;
     Some(())
 }
 

@@ -158,6 +158,7 @@ fn name(what: &What) -> &'static str {
         What::Publish { .. } => "publishes",
         What::Read { .. } => "reads",
         What::Delete { .. } => "deletions",
+        What::Loss { .. } => "losses",
         What::Index { .. } => "indexes",
         What::Create { .. } => "tokens",
         What::Revoke { .. } => "endings",

@@ -127,11 +127,11 @@ fn incident(
     random: &mut Random,
 ) -> Incident {
     let begun = load.history.now();
-    let active = fault.begin(cluster, random);
+    let active = fault.begin(cluster, load, random);
     std::thread::sleep(hold);
     active.end(cluster);
     let ended = load.history.now();
-    recover(cluster, load, fault);
+    recover(cluster, load, fault, &mut random.clone());
     let recovered = load.history.now();
     eprintln!(
         "{:>7.1} s  {:<20} recovered after {:.2} s",
@@ -142,18 +142,21 @@ fn incident(
     Incident { name: fault.name(), begun, ended, recovered }
 }
 
-/// Waits until each server says that all is well and publishes and reads something large.
-fn recover(cluster: &Cluster, load: &Load<'_>, fault: Fault) {
+/// Waits until each server says that all is well and publishes and reads something large, and what was lost is repaired.
+fn recover(cluster: &Cluster, load: &Load<'_>, fault: Fault, random: &mut Random) {
     let began = Instant::now();
+    let wait = |missing: &str| {
+        assert!(began.elapsed() < RECOVERY, "{fault:?}: {missing}\n{}", cluster.logs(&[]));
+        std::thread::sleep(Duration::from_millis(50));
+    };
     for (number, node) in cluster.nodes.iter().enumerate() {
         while !(node.well() && load.probe(Way::Server(number))) {
-            assert!(
-                began.elapsed() < RECOVERY,
-                "{fault:?}: server {number} does not recover\n{}",
-                cluster.logs(&[])
-            );
-            std::thread::sleep(Duration::from_millis(50));
+            wait(&format!("server {number} does not recover"));
         }
+    }
+    while load.has_lost() {
+        load.repair_something(random);
+        wait("what was lost cannot be published again");
     }
 }
 

@@ -11,6 +11,11 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         }
         match (&event.what, &event.outcome) {
             (_, Outcome::Odd(answer)) => Some(violation(Rule::Answer, event, answer.clone())),
+            // The rules of paths say when bytes may be lost.
+            (What::Read { .. }, Outcome::Damaged) => None,
+            (_, Outcome::Damaged) => {
+                Some(violation(Rule::Answer, event, "500 of lost bytes, and no file was read"))
+            }
             // The tokens' own rules say when they may be refused.
             (What::Use { .. }, _) => None,
             (_, Outcome::Refused) => Some(violation(Rule::WrongRefusal, event, "a good credential")),

@@ -5,6 +5,7 @@
 
 mod answers;
 mod indexes;
+mod losses;
 mod paths;
 mod storage;
 mod tokens;
@@ -19,7 +20,8 @@ pub const UNACKNOWLEDGED: Micros = 3_000_000;
 /// What was broken.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Rule {
-    /// What was acknowledged, or seen, is there, everywhere.
+    /// What was acknowledged, or seen, is there, everywhere. Where its object was removed, a read may say so until a publish of the
+    /// same bytes is acknowledged.
     Lost,
     /// What was deleted is gone, and what was never published is not there.
     Undead,

@@ -1,5 +1,6 @@
 //! Each path: published once, there with the right bytes from its acknowledgement on, and gone from its deletion on.
 
+use super::losses::{Losses, losses};
 use super::{Rule, UNACKNOWLEDGED, Violation, violation};
 use crate::history::{Event, Micros, Outcome, What};
 use std::collections::BTreeMap;
@@ -58,10 +59,10 @@ impl Path<'_> {
         done.map(|event| event.ended).min()
     }
 
-    fn check(&self, found: &mut Vec<Violation>) {
+    fn check(&self, losses: &Losses<'_>, found: &mut Vec<Violation>) {
         self.check_publishes(found);
         for read in &self.reads {
-            self.check_read(read, found);
+            self.check_read(read, losses, found);
         }
         // Whoever is told that it is not there to be deleted is told so rightly.
         for delete in self.deletes.iter().filter(|delete| delete.outcome == Outcome::NotThere) {
@@ -100,16 +101,21 @@ impl Path<'_> {
         }
     }
 
-    fn check_read(&self, read: &Event, found: &mut Vec<Violation>) {
+    fn check_read(&self, read: &Event, losses: &Losses<'_>, found: &mut Vec<Violation>) {
         match read.outcome {
-            Outcome::Done => {
+            // Whoever is told that its bytes are lost is told that it is there.
+            Outcome::Done | Outcome::Damaged => {
                 if self.perhaps_from().is_none_or(|begun| begun > read.ended) {
                     found.push(violation(Rule::Undead, read, "nobody had published it"));
                 }
                 if self.gone_from().is_some_and(|gone| read.begun >= gone) {
                     found.push(violation(Rule::Undead, read, "its deletion was answered before"));
                 }
-                self.check_bytes(read, found);
+                if read.outcome == Outcome::Done {
+                    self.check_bytes(read, found);
+                } else if !self.may_be_lost(read, losses) {
+                    found.push(violation(Rule::Lost, read, "its object was not removed, or is repaired"));
+                }
             }
             Outcome::NotThere => {
                 let there = self.there_from().is_some_and(|there| read.begun >= there);
@@ -122,12 +128,14 @@ impl Path<'_> {
         }
     }
 
+    /// Whether a read may have met the loss of bytes that somebody published here.
+    fn may_be_lost(&self, read: &Event, losses: &Losses<'_>) -> bool {
+        let sent = self.publishes.iter().filter(|event| event.outcome != Outcome::Conflict);
+        sent.filter_map(|event| losses.get(digest(event))).flatten().any(|loss| loss.may_meet(read))
+    }
+
     fn check_bytes(&self, read: &Event, found: &mut Vec<Violation>) {
         let What::Read { digest: came, .. } = &read.what else { return };
-        let digest = |event: &Event| match &event.what {
-            What::Publish { digest, .. } => digest.clone(),
-            _ => String::new(),
-        };
         let mut sent = self.publishes.iter().filter(|event| event.outcome != Outcome::Conflict);
         let acknowledged = self.publishes.iter().find(|event| event.outcome == Outcome::Done);
         let right = match acknowledged {
@@ -140,9 +148,17 @@ impl Path<'_> {
     }
 }
 
+/// The bytes that a publish sent.
+fn digest(publish: &Event) -> &str {
+    match &publish.what {
+        What::Publish { digest, .. } => digest,
+        _ => "",
+    }
+}
+
 /// What is wrong with any of them.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
-    let mut found = Vec::new();
-    paths(events).values().for_each(|path| path.check(&mut found));
+    let (losses, mut found) = (losses(events), Vec::new());
+    paths(events).values().for_each(|path| path.check(&losses, &mut found));
     found
 }

@@ -26,7 +26,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
                     && life.asked.is_none_or(|asked| event.ended < asked);
                 good.then(|| violation(Rule::WrongRefusal, event, "the token is good"))
             }
-            Outcome::Done | Outcome::NotThere | Outcome::Conflict => {
+            Outcome::Done | Outcome::NotThere | Outcome::Conflict | Outcome::Damaged => {
                 let ended = life.ended.filter(|ended| event.begun >= *ended)?;
                 let late = (event.begun - ended) as f64 / 1000.0;
                 let why = format!("asked {late:.1} ms after its revocation was answered");

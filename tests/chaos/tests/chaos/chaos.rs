@@ -22,7 +22,7 @@ use packhouse_tests::{Client, Request, long};
 use std::time::Duration;
 
 /// Those that need the least time and have the most to say.
-const SMALL: [Fault; 9] = [
+const SMALL: [Fault; 10] = [
     Fault::ServerKilled,
     Fault::ServerStopped,
     Fault::ServerCutOff,
@@ -32,6 +32,7 @@ const SMALL: [Fault; 9] = [
     Fault::RowLocked,
     Fault::Failover,
     Fault::S3Hangs,
+    Fault::S3ObjectsLost,
 ];
 
 fn seed() -> u64 {
@@ -153,8 +154,11 @@ fn plant_in_the_cluster(cluster: &mut Cluster, load: &Load<'_>, tokens: &Tokens<
         );
     };
     has(Rule::Lost, &format!("{}/{}", lost.package, lost.version));
-    has(Rule::Answer, "Read");
     has(Rule::Storage, "missing: 1, orphans: 1");
+    assert!(
+        found.iter().any(|one| one.rule == Rule::Lost && one.event.outcome == Outcome::Damaged),
+        "{object} is removed, and it is not found"
+    );
     assert!(
         found.iter().any(|one| one.rule == Rule::Revoked && matches!(&one.event.what, What::Use { .. })),
         "{token} is accepted again, and it is not found"

@@ -24,6 +24,14 @@ fn delete(begun: u64, ended: u64, path: &str, outcome: Outcome) -> Event {
     event(begun, ended, Way::Balanced, What::Delete { path: path.into() }, outcome)
 }
 
+fn lost(begun: u64, ended: u64, digest: &str) -> Event {
+    event(begun, ended, Way::Balanced, What::Loss { digest: digest.into() }, Outcome::Done)
+}
+
+fn damaged(begun: u64, ended: u64, path: &str) -> Event {
+    read(begun, ended, path, "", Outcome::Damaged)
+}
+
 fn index(begun: u64, ended: u64, listed: &[&str]) -> Event {
     let listed: BTreeSet<String> = listed.iter().map(|version| (*version).to_owned()).collect();
     event(begun, ended, Way::Server(0), What::Index { package: "f/p".into(), listed }, Outcome::Done)
@@ -69,6 +77,12 @@ fn in_order() -> Vec<Event> {
         read(61, 65, "f/p/2", "", Outcome::NotThere),
         publish(70, 80, "f/p/3", "three", Outcome::Broken),
         index(62, 90, &["1"]),
+        publish(30, 40, "g/q/1", "gone", Outcome::Done),
+        lost(50, 52, "gone"),
+        damaged(51, 55, "g/q/1"),
+        publish(60, 70, "g/q/2", "gone", Outcome::Done),
+        damaged(69, 75, "g/q/1"),
+        read(70, 80, "g/q/1", "gone", Outcome::Done),
         token(10, 20, made, Outcome::Done),
         token(21, 22, used, Outcome::Done),
         token(30, 40, revoked, Outcome::Broken),
@@ -191,6 +205,66 @@ fn the_bounds_are_sharp() {
     ];
     for (name, events, rules) in cases {
         let found: Vec<Rule> = check(&events).iter().map(|violation| violation.rule).collect();
+        assert_eq!(found, rules, "{name}");
+    }
+}
+
+/// From the loss of its object on a file may be told to be lost, until a publish of the same bytes that began afterwards is acknowledged.
+#[test]
+fn a_loss_may_be_told_until_its_repair_is_acknowledged() {
+    let published = publish(10, 20, "f/p/1", "a", Outcome::Done);
+    let history = |events: &[Event]| [&[published.clone(), lost(30, 32, "a")][..], events].concat();
+    let repair = |begun, ended, outcome| publish(begun, ended, "f/p/2", "a", outcome);
+    let none: &[Rule] = &[];
+    let cases: [(&str, Vec<Event>, &[Rule]); 12] = [
+        ("a read that ended before the loss", vec![damaged(25, 29, "f/p/1")], &[Rule::Lost]),
+        ("one that ended in the middle of it", vec![damaged(25, 30, "f/p/1")], none),
+        ("one that finds the bytes in memory", vec![read(40, 45, "f/p/1", "a", Outcome::Done)], none),
+        ("one that is told of no file", vec![read(40, 45, "f/p/1", "", Outcome::NotThere)], &[Rule::Lost]),
+        (
+            "one that began before the repair was acknowledged",
+            vec![repair(50, 60, Outcome::Done), damaged(59, 70, "f/p/1")],
+            none,
+        ),
+        (
+            "one that began at that, of either path",
+            vec![repair(50, 60, Outcome::Done), damaged(60, 70, "f/p/1"), damaged(60, 70, "f/p/2")],
+            &[Rule::Lost, Rule::Lost],
+        ),
+        (
+            "a repair that was not acknowledged",
+            vec![repair(50, 60, Outcome::Broken), damaged(70, 80, "f/p/1")],
+            none,
+        ),
+        (
+            "a publish that began before the loss was over",
+            vec![repair(31, 60, Outcome::Done), damaged(70, 80, "f/p/1")],
+            none,
+        ),
+        (
+            "a second loss",
+            vec![repair(50, 60, Outcome::Done), lost(70, 71, "a"), damaged(80, 90, "f/p/1")],
+            none,
+        ),
+        (
+            "a second loss that is repaired as well",
+            vec![
+                repair(50, 60, Outcome::Done),
+                lost(70, 71, "a"),
+                publish(72, 80, "f/p/3", "a", Outcome::Done),
+                damaged(80, 90, "f/p/1"),
+            ],
+            &[Rule::Lost],
+        ),
+        (
+            "a file of other bytes",
+            vec![publish(10, 20, "f/p/4", "b", Outcome::Done), damaged(40, 45, "f/p/4")],
+            &[Rule::Lost],
+        ),
+        ("a publish that is told of it", vec![repair(50, 60, Outcome::Damaged)], &[Rule::Answer]),
+    ];
+    for (name, events, rules) in cases {
+        let found: Vec<Rule> = check(&history(&events)).iter().map(|violation| violation.rule).collect();
         assert_eq!(found, rules, "{name}");
     }
 }
