@@ -108,6 +108,8 @@ fn files_belong_to_whom_they_should_and_a_purge_keeps_the_packages() {
     assert_eq!(stat("/etc/packhouse/packhouse.toml"), "root:packhouse 640");
     assert_eq!(stat("/usr/lib/packhouse/packhouse"), "root:root 755");
     assert!(debian.run(&["packhouse", "plugins", "list"]).well().text.lines().count() >= 4);
+    assert!(debian.path("usr/lib/packhouse/plugins/policies/provenance.wasm").is_file());
+    assert!(debian.path("usr/share/doc/packhouse/docs/formats/python.md").is_file());
 
     // An operator's changes outlive a new version, which starts over the same data.
     let settings = debian.path("etc/packhouse/packhouse.toml");

@@ -67,7 +67,17 @@ fn it_serves_wherever_it_was_unpacked() {
 fn it_holds_what_is_promised() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = unpacked(&home);
-    for name in ["LICENSE", "README.md", "packhouse.example.toml", "packhouse.service", "docs/OPERATING.md"] {
+    let promised = [
+        "LICENSE",
+        "README.md",
+        "packhouse.example.toml",
+        "packhouse.service",
+        "docs/OPERATING.md",
+        "docs/formats/python.md",
+        "deploy/proxies/nginx.conf",
+        "plugins/policies/provenance.wasm",
+    ];
+    for name in promised {
         assert!(folder.join(name).is_file(), "{name}");
     }
     let licences = std::fs::read_to_string(folder.join("THIRD-PARTY-LICENSES")).unwrap();

@@ -250,6 +250,100 @@ fn every_place_that_names_the_version_names_the_same() {
     }
 }
 
+/// The documentation as packages ship it.
+fn documentation(home: &Path) -> PathBuf {
+    let folder = home.join("shipped");
+    run(Command::new("python3").arg("packaging/docs.py").arg(&folder).current_dir(checkout())).well();
+    folder
+}
+
+/// The paths of all files below a folder, as they are written in it.
+fn files_below(folder: &Path) -> Vec<String> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path.strip_prefix(folder).unwrap().display().to_string());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn every_link_of_a_shipped_page_leads_to_a_shipped_file() {
+    let home = TempDir::new().unwrap();
+    let shipped = documentation(home.path());
+    let mut links = 0;
+    for page in files_below(&shipped).iter().filter(|file| file.ends_with(".md")) {
+        let (file, text) = (shipped.join(page), fs::read_to_string(shipped.join(page)).unwrap());
+        for link in text.split("](").skip(1).map(|rest| rest.split([')', '#']).next().unwrap()) {
+            if link.is_empty() || link.contains([':', ' ']) {
+                continue;
+            }
+            links += 1;
+            assert!(file.parent().unwrap().join(link).exists(), "{page} links to {link}");
+        }
+    }
+    assert!(links > 100, "{links} links: those between pages stay");
+    for file in ["docs/formats/python.md", "docs/monitoring/alerts.yml", "deploy/proxies/nginx.conf"] {
+        assert!(shipped.join(file).is_file(), "{file}");
+    }
+}
+
+/// Whether a source of an asset of cargo-deb names this file.
+fn names(source: &str, file: &str) -> bool {
+    if let Some(folder) = source.strip_suffix("**/*") {
+        return file.starts_with(folder);
+    }
+    match source.split_once('*') {
+        None => source == file,
+        Some((before, after)) => file
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after))
+            .is_some_and(|name| !name.contains('/')),
+    }
+}
+
+#[test]
+fn the_debian_package_has_every_file_of_the_tarball() {
+    let home = TempDir::new().unwrap();
+    let stage = documentation(home.path());
+    let built = [
+        "packhouse",
+        "THIRD-PARTY-LICENSES",
+        "plugins/a.wasm",
+        "plugins/policies/b.wasm",
+        "compiled/a.cwasm",
+        "sbom/packhouse.cdx.json",
+    ];
+    for file in built.map(|file| stage.join(file)) {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+    }
+    let manifest = fs::read_to_string(checkout().join("host/server/Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array().unwrap();
+    let sources: Vec<&str> = assets
+        .iter()
+        .filter_map(|asset| asset[0].as_str().unwrap().strip_prefix("../../target/packages/stage/"))
+        .collect();
+    let files = files_below(&stage);
+    for file in &files {
+        assert!(sources.iter().any(|source| names(source, file)), "{file} is not in the Debian package");
+    }
+    // cargo-deb fails for a source that names nothing.
+    for source in sources {
+        assert!(files.iter().any(|file| names(source, file)), "{source} names no file");
+    }
+    let unit = fs::read_to_string(checkout().join(UNIT)).unwrap();
+    let (_, page) = unit.split_once("Documentation=file:///usr/share/doc/packhouse/").unwrap();
+    assert!(stage.join(page.lines().next().unwrap()).is_file(), "{page}");
+}
+
 /// The first fenced block of `bash` below a heading of a page.
 fn lines(page: &str, heading: &str) -> String {
     let text = fs::read_to_string(checkout().join(page)).unwrap();
@@ -263,6 +357,7 @@ fn the_readmes_lines_are_those_that_are_tested() {
     let operating = "docs/OPERATING.md";
     assert_eq!(lines("README.md", "### With docker or podman"), lines(operating, "### A container"));
     assert!(lines(operating, "### Debian").starts_with(&lines("README.md", "### On Debian 12")));
+    assert_eq!(lines("README.md", "### From the tarball"), lines(operating, "### A tarball"));
 }
 
 #[test]
