@@ -64,7 +64,7 @@ struct TagHead {
     kept: bool,
 }
 
-/// What refers to a manifest; where policies judge the proxy, each is noted as a part of the same version.
+/// What refers to a manifest; where policies judge the proxy, each is noted as a part of the same versions.
 ///
 /// # Errors
 /// 502 where the upstream cannot be asked.
@@ -77,11 +77,9 @@ pub(crate) fn referrers(
     let found = lists::referrers(cx, proxy, image, subject)?;
     let reference = Reference::Digest(subject.clone());
     let asked = ManifestRequest::new(cx, proxy, image, &reference)?;
-    if asked.is_judged
-        && let Some(owner) = parts::owner(&asked, subject)?
-    {
+    if asked.is_judged {
         let digests: Vec<Digest> = found.iter().map(|one| one.digest.clone()).collect();
-        parts::note_referrers(proxy, image, &digests, &owner)?;
+        parts::note_parts(proxy, image, &digests, &parts::owners(&asked, subject)?)?;
     }
     Ok(found)
 }
@@ -170,36 +168,37 @@ impl<'a> ManifestRequest<'a> {
         self.judged(fetch, Some(digest))
     }
 
-    /// The answer to a fetch of what the request names, judged as the version that it belongs to.
+    /// The answer to a fetch of what the request names, judged as the versions that it belongs to.
     fn judged(&self, fetch: Fetch, digest: Option<&Digest>) -> Result<Option<Response>, Failure> {
         let show = |version: &str| shown_path(self.image, version);
-        let owner = match self.reference {
+        let owners = match self.reference {
             Reference::Tag(tag) if !(self.judged_by_provenance && is_of_signatures(tag)) => {
                 let fetch = fetch.show_as(self.image, tag, &show(tag));
-                return self.answer(fetch, digest, digest.map(|digest| Owner::of_tag(tag, digest)));
+                let own = digest.map(|digest| Owner::of_tag(tag, digest));
+                return self.answer(fetch, digest, own.into_iter().collect());
             }
             // A signature is no version that would have to be signed itself: it is judged as what it is about.
-            Reference::Tag(tag) => self.owner(subject_of_tag(tag).as_ref())?,
-            Reference::Digest(digest) => self.owner(Some(digest))?,
+            Reference::Tag(tag) => self.owners(subject_of_tag(tag).as_ref())?,
+            Reference::Digest(digest) => self.owners(Some(digest))?,
         };
         // What is too young by its tag is so by its digest.
         let own = match self.reference {
             Reference::Tag(tag) => tag.clone(),
             Reference::Digest(digest) => digest.to_string(),
         };
-        let is_own = owner.as_ref().is_none_or(|owner| owner.version == own);
-        let fetch = match &owner {
-            _ if self.must_be_old && is_own => fetch.show_as(self.image, &own, &show(&own)),
-            Some(owner) => owner.judges(fetch, self.image),
-            None => fetch,
+        let is_own = owners.iter().all(|owner| owner.version == own);
+        let fetch = if self.must_be_old && is_own {
+            fetch.show_as(self.image, &own, &show(&own))
+        } else {
+            parts::judged(fetch, self.image, &owners)
         };
-        self.answer(fetch, digest, owner)
+        self.answer(fetch, digest, owners)
     }
 
-    fn owner(&self, digest: Option<&Digest>) -> Result<Option<Owner>, Failure> {
+    fn owners(&self, digest: Option<&Digest>) -> Result<Vec<Owner>, Failure> {
         match digest.filter(|_| self.is_judged) {
-            Some(digest) => parts::owner(self, digest),
-            None => Ok(None),
+            Some(digest) => parts::owners(self, digest),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -207,7 +206,7 @@ impl<'a> ManifestRequest<'a> {
         &self,
         fetch: Fetch,
         digest: Option<&Digest>,
-        owner: Option<Owner>,
+        owners: Vec<Owner>,
     ) -> Result<Option<Response>, Failure> {
         let reply = fetch.limit(MANIFEST_LIMIT).start(self.proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
@@ -226,7 +225,7 @@ impl<'a> ManifestRequest<'a> {
         }
         let own = body.sha256().map_err(too_large)?;
         let digest = digest.unwrap_or(&own);
-        self.note_parts(digest, &body, owner)?;
+        self.note_parts(digest, &body, owners)?;
         let answer = Response::blob(body).content_type(media_type);
         Ok(Some(answer::manifest(answer, digest, self.reference)))
     }
@@ -234,17 +233,18 @@ impl<'a> ManifestRequest<'a> {
 
 impl ManifestRequest<'_> {
     /// Notes the parts of a manifest that is offered, where policies judge the proxy.
-    fn note_parts(&self, digest: &Digest, body: &Blob, owner: Option<Owner>) -> Result<(), Failure> {
-        let owner = match (self.reference, owner) {
-            (Reference::Tag(tag), None) if !is_of_signatures(tag) => Owner::of_tag(tag, digest),
-            (_, Some(owner)) => owner,
-            _ => return Ok(()),
-        };
-        if !self.is_judged {
+    fn note_parts(&self, digest: &Digest, body: &Blob, mut owners: Vec<Owner>) -> Result<(), Failure> {
+        if let Reference::Tag(tag) = self.reference
+            && owners.is_empty()
+            && !is_of_signatures(tag)
+        {
+            owners.push(Owner::of_tag(tag, digest));
+        }
+        if owners.is_empty() || !self.is_judged {
             return Ok(());
         }
         let bytes = body.read_all(MANIFEST_LIMIT).map_err(too_large)?;
-        parts::note(self.proxy, self.image, digest, &bytes, &owner)
+        parts::note(self.proxy, self.image, digest, &bytes, &owners)
     }
 }
 
@@ -262,9 +262,10 @@ pub(crate) fn layer(
     let upstream = Upstream::of(proxy, image)?;
     let target = upstream.path(&format!("blobs/{digest}"));
     let judged = |fetch: Fetch| -> Result<Fetch, Failure> {
-        let owner =
-            if Settings::of(proxy)?.judged_by_policies { parts::noted(proxy, image, digest)? } else { None };
-        Ok(owner.iter().fold(fetch, |fetch, owner| owner.judges(fetch, image)))
+        if !Settings::of(proxy)?.judged_by_policies {
+            return Ok(fetch);
+        }
+        Ok(parts::judged(fetch, image, &parts::noted(proxy, image, digest)?))
     };
     if request.method == "HEAD" {
         let fetch = judged(cx.upstream("HEAD", &target).fresh(Freshness::Immutable))?;

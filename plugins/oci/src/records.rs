@@ -114,7 +114,7 @@ pub(crate) fn stated(image: &str, tag: &str) -> String {
     format!("s/{image}:{tag}")
 }
 
-/// Of a proxy: the version that a manifest or a layer belongs to.
+/// Of a proxy: the versions that a manifest or a layer belongs to.
 pub(crate) fn owner(image: &str, digest: &Digest) -> String {
     format!("o/{image}:{digest}")
 }

@@ -117,22 +117,40 @@ fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
 }
 
 #[test]
-fn a_layer_of_two_versions_is_judged_as_the_one_that_was_pulled_last() {
+fn a_layer_of_several_versions_is_judged_as_those_that_were_noted_last() {
     let host = MemoryHost::new();
     let settings = json!({"upstream": "https://upstream.test", "judged_by_policies": true});
     let hub = host.mount::<Oci>("hub", "proxy", settings);
-    for (tag, own) in [("1.0", "first"), ("1.1", "second")] {
-        lay(&host, tag, &image(OCI_IMAGE, "{}", &["base", own]));
+    let tags: Vec<String> = (0..10).map(|number| format!("1.{number}")).collect();
+    for tag in &tags {
+        lay(&host, tag, &image(OCI_IMAGE, "{}", &["base", tag.as_str()]));
     }
-    let blob = format!("blobs/{}", digest("base"));
-    host.answer_upstream("GET", &format!("v2/app/{blob}"), 200, &[], b"base");
-    for tag in ["1.1", "1.0", "1.1"] {
+    for layer in ["base", "1.0"] {
+        let target = format!("v2/app/blobs/{}", digest(layer));
+        host.answer_upstream("GET", &target, 200, &[], layer.as_bytes());
+    }
+    let pull = |tag: &str| {
         get(&hub, &format!("/app/manifests/{tag}")).expect(200);
-        get(&hub, &format!("/app/{blob}")).expect(200);
+    };
+    let judged_as = |layer: &str| -> Vec<String> {
+        get(&hub, &format!("/app/blobs/{}", digest(layer))).expect(200);
         let fetch = host.fetches().pop().unwrap();
-        let (_, version, _) = fetch.part_of.expect("a layer belongs to a version");
-        assert_eq!(version, tag);
+        fetch.part_of.into_iter().map(|(_, version, _)| version).collect()
+    };
+
+    for tag in ["1.0", "1.1"] {
+        pull(tag);
     }
+    assert_eq!(judged_as("base"), ["1.1", "1.0"]);
+    assert_eq!(judged_as("1.0"), ["1.0"], "a layer of one image alone");
+    let revision = host.revision("hub");
+    for tag in ["1.0", "1.1", "1.0"] {
+        pull(tag);
+    }
+    assert_eq!(host.revision("hub"), revision, "a version that is noted is not noted again");
+    tags.iter().for_each(|tag| pull(tag));
+    let latest: Vec<String> = tags.iter().rev().take(8).cloned().collect();
+    assert_eq!(judged_as("base"), latest);
 }
 
 #[test]

@@ -1,17 +1,21 @@
-//! The version that a manifest or a layer belongs to, where policies judge a proxy.
+//! The versions that a manifest or a layer belongs to, where policies judge a proxy.
 //!
 //! A client asks for a tag, and then by digest for what the tag's manifest names. A policy judges versions, and so each part is judged as the
-//! version through which it was offered. Nothing is noted where no policy judges the proxy.
+//! versions through which it was offered. Images share layers: one version that passes is enough, whatever other clients pull meanwhile.
+//! Nothing is noted where no policy judges the proxy.
 
 use super::{ManifestRequest, statements};
-use crate::records;
-use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Repository, Transaction};
+use crate::{busy, records};
+use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Repository, Step, Transaction};
 use serde::{Deserialize, Serialize};
+use std::iter::once;
 
-/// Parts of one manifest that are noted: a change holds 10,000.
-const MOST_PARTS: usize = 9_000;
+/// Versions that are noted of one part.
+const MOST_OWNERS: usize = 8;
+/// Parts of one manifest that are noted: a change holds 16 MiB, and a part with its owners takes up to 2,200 bytes.
+const MOST_PARTS: usize = 7_000;
 
-/// The version that something belongs to.
+/// A version that something belongs to.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Owner {
     /// A tag, or the digest of a manifest that no tag was seen to name.
@@ -21,10 +25,14 @@ pub(super) struct Owner {
 }
 
 /// What is noted of a digest.
-#[derive(Deserialize, PartialEq, Serialize)]
+#[derive(Deserialize, Serialize)]
 struct Noted {
+    /// The version that was noted last.
     owner: Owner,
-    /// Whether the parts that it names are noted as well.
+    /// The versions that were noted before it, the latest first. Older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    others: Vec<Owner>,
+    /// False. Older programs do not read a record without it.
     has_parts: bool,
 }
 
@@ -50,92 +58,128 @@ impl Owner {
     pub(super) fn of_tag(tag: &str, digest: &Digest) -> Self {
         Self { version: tag.to_owned(), root: digest.clone() }
     }
+}
 
-    /// The fetch, judged as this version.
-    pub(super) fn judges(&self, fetch: Fetch, image: &str) -> Fetch {
-        fetch.part_of(image, &self.version, &super::shown_path(image, &self.version))
+/// The fetch, judged as these versions.
+pub(super) fn judged(fetch: Fetch, image: &str, owners: &[Owner]) -> Fetch {
+    let versions = owners.iter().map(|owner| &owner.version);
+    versions.fold(fetch, |fetch, version| fetch.part_of(image, version, &super::shown_path(image, version)))
+}
+
+impl Noted {
+    fn owners(&self) -> impl Iterator<Item = &Owner> {
+        once(&self.owner).chain(&self.others)
     }
 }
 
-/// The version through which this was offered; none where it was not.
-pub(super) fn noted(proxy: &Repository, image: &str, digest: &Digest) -> Result<Option<Owner>, Failure> {
+/// The first of these, each version once.
+fn distinct<'a>(owners: impl Iterator<Item = &'a Owner>) -> Vec<Owner> {
+    let mut distinct: Vec<Owner> = Vec::new();
+    for owner in owners {
+        if distinct.iter().all(|known| known.version != owner.version) {
+            distinct.push(owner.clone());
+        }
+    }
+    distinct.truncate(MOST_OWNERS);
+    distinct
+}
+
+/// The versions through which this was offered, the latest first.
+pub(super) fn noted(proxy: &Repository, image: &str, digest: &Digest) -> Result<Vec<Owner>, Failure> {
     let entry = proxy.get_json::<Noted>(&records::owner(image, digest))?;
-    Ok(entry.map(|entry| entry.value.owner))
+    Ok(entry.iter().flat_map(|entry| entry.value.owners().cloned()).collect())
 }
 
-/// The version that a manifest is judged as. What no tag was seen to name is judged by its own signatures where a policy goes by those, and
-/// else by its image alone: then there is none.
-pub(super) fn owner(asked: &ManifestRequest, digest: &Digest) -> Result<Option<Owner>, Failure> {
-    let known = noted(asked.proxy, asked.image, digest)?;
+/// The versions that a manifest is judged as. What no tag was seen to name is judged by its own signatures where a policy goes by those, and
+/// else by its image alone: then there are none.
+pub(super) fn owners(asked: &ManifestRequest, digest: &Digest) -> Result<Vec<Owner>, Failure> {
+    let mut owners = noted(asked.proxy, asked.image, digest)?;
     if !asked.judged_by_provenance {
-        return Ok(known);
+        return Ok(owners);
     }
-    let owner = match known {
-        Some(owner) if statements::still_stands(asked, &owner)? => owner,
-        Some(moved) => Owner::itself(&moved.root),
-        None => Owner::itself(digest),
-    };
-    if owner.version == owner.root.as_str() {
+    for owner in &mut owners {
+        if !statements::still_stands(asked, owner)? {
+            *owner = Owner::itself(&owner.root);
+        }
+    }
+    if owners.is_empty() {
+        owners.push(Owner::itself(digest));
+    }
+    let owners = distinct(owners.iter());
+    for owner in owners.iter().filter(|owner| owner.version == owner.root.as_str()) {
         statements::state(asked, &owner.version, &owner.root)?;
     }
-    Ok(Some(owner))
+    Ok(owners)
 }
 
-/// Notes the parts of a manifest that is offered as this version.
+/// Notes that a manifest and its parts are offered as these versions.
 pub(super) fn note(
     proxy: &Repository,
     image: &str,
     manifest: &Digest,
     bytes: &[u8],
-    owner: &Owner,
+    owners: &[Owner],
 ) -> Result<(), Failure> {
     let Ok(Named { config, layers, manifests }) = serde_json::from_slice::<Named>(bytes) else {
         return Ok(());
     };
     let all = config.into_iter().chain(layers.into_iter().flatten()).chain(manifests.into_iter().flatten());
-    let parts: Vec<Digest> =
-        all.filter_map(|part| crate::name::digest(&part.digest).ok()).take(MOST_PARTS).collect();
-    let whole = Noted { owner: owner.clone(), has_parts: true };
-    let known = proxy.get_json::<Noted>(&records::owner(image, manifest))?;
-    let mut change = proxy.begin()?;
-    // Another version may have taken over parts that both have.
-    let is_new = add(proxy, &mut change, image, &parts, owner)?;
-    if is_new || known.is_none_or(|known| known.value != whole) {
-        change.put_json(&records::owner(image, manifest), &whole, Expectation::Anything, &[])?;
-        let _whoever_is_faster_noted_the_same = change.commit()?;
-    }
-    Ok(())
+    let parts = all.filter_map(|part| crate::name::digest(&part.digest).ok()).take(MOST_PARTS);
+    let parts: Vec<Digest> = once(manifest.clone()).chain(parts).collect();
+    note_parts(proxy, image, &parts, owners)
 }
 
-/// Notes what refers to a manifest of this version.
-pub(super) fn note_referrers(
+/// Notes that these parts are offered as these versions.
+pub(super) fn note_parts(
     proxy: &Repository,
     image: &str,
-    referrers: &[Digest],
-    owner: &Owner,
+    parts: &[Digest],
+    owners: &[Owner],
 ) -> Result<(), Failure> {
-    let mut change = proxy.begin()?;
-    if add(proxy, &mut change, image, referrers, owner)? {
-        let _whoever_is_faster_noted_the_same = change.commit()?;
-    }
-    Ok(())
+    proxy.update_if_needed(busy, |change| {
+        let is_new = add(proxy, change, image, parts, owners)?;
+        Ok(if is_new { Step::Commit(()) } else { Step::Done(()) })
+    })
 }
 
-/// Adds the parts of a version to a change; false where all of them are noted.
+/// Adds the owners of these parts to a change; false where all of them are noted.
 pub(super) fn add(
     proxy: &Repository,
     change: &mut Transaction,
     image: &str,
     parts: &[Digest],
-    owner: &Owner,
+    owners: &[Owner],
 ) -> Result<bool, Failure> {
     let mut is_new = false;
     for part in parts {
-        if noted(proxy, image, part)?.as_ref() != Some(owner) {
-            let noted = Noted { owner: owner.clone(), has_parts: false };
-            change.put_json(&records::owner(image, part), &noted, Expectation::Anything, &[])?;
+        let key = records::owner(image, part);
+        let before = proxy.get_json::<Noted>(&key)?;
+        let known: Vec<&Owner> = before.iter().flat_map(|entry| entry.value.owners()).collect();
+        if owners.iter().all(|owner| known.contains(&owner)) {
+            continue;
+        }
+        let mut latest = distinct(owners.iter().chain(known)).into_iter();
+        if let Some(owner) = latest.next() {
+            let noted = Noted { owner, others: latest.collect(), has_parts: false };
+            // Nothing of what another request notes at the same time may be lost.
+            change.put_json(&key, &noted, Expectation::unchanged(before.as_ref()), &[])?;
             is_new = true;
         }
     }
     Ok(is_new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Noted;
+
+    #[test]
+    fn a_record_of_one_version_is_read_and_written_as_before() {
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        let text = format!(r#"{{"owner":{{"version":"1.0","root":"{digest}"}},"has_parts":false}}"#);
+        let noted: Noted = serde_json::from_str(&text).unwrap();
+        let versions: Vec<&str> = noted.owners().map(|owner| owner.version.as_str()).collect();
+        assert_eq!(versions, ["1.0"]);
+        assert_eq!(serde_json::to_string(&noted).unwrap(), text);
+    }
 }

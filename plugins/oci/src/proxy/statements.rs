@@ -57,7 +57,7 @@ pub(super) fn state(asked: &ManifestRequest, tag: &str, digest: &Digest) -> Resu
             // What carries a signature comes where what it is about does.
             let carriers: Vec<Digest> = new.iter().map(|(carrier, _)| carrier.clone()).collect();
             let owner = Owner { version: tag.to_owned(), root: digest.clone() };
-            parts::add(asked.proxy, change, asked.image, &carriers, &owner)?;
+            parts::add(asked.proxy, change, asked.image, &carriers, &[owner])?;
         }
         let carriers = carriers.into_iter().chain(new.into_iter().map(|(carrier, _)| carrier.clone()));
         let stated = Stated { digest: digest.clone(), carriers: carriers.collect() };
