@@ -1,10 +1,11 @@
 //! `npm audit`: advisories, those that the operator brought in beside an upstream's, and the keys that signatures are checked with.
 
 use crate::audit_request::AuditRequest;
-use crate::tree_audit::Tree;
+use crate::tree_audit::{self, Tree};
 use crate::{bulk, proxy};
 use packhouse_sdk::{
-    Blob, Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
+    Blob, Content, Context, Failure, Intent, Output, Params, ReadAt, Reply, Repository, Request, Response,
+    Timestamp,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -31,42 +32,23 @@ pub(crate) fn advisories(cx: &Context, request: &Request, _params: &Params<'_>) 
         AuditRequest::Bulk(packages) => bulk::known(cx.target()?, packages)?,
         AuditRequest::Tree(_) => BTreeMap::new(),
     };
-    let proxy = cx.proxies()?.into_iter().next();
-    let told = match proxy {
-        // One that must not ask would fail, where what is known here is all that there is to know.
-        Some(proxy) if !is_offline(proxy)? => {
-            ask(cx, proxy, BULK, &Asked { request, body: &body, question })?
-        }
-        _ => None,
-    };
-    Ok(match told {
-        Some(content) if known.is_empty() => Response::ok().content_type("application/json").content(content),
-        Some(content) => {
-            let mut told = read(content)?;
-            bulk::merge(&mut told, known);
-            Response::json(&told)?
-        }
-        None => {
-            let mut told = Map::new();
-            bulk::merge(&mut told, known);
-            Response::json(&told)?
-        }
-    })
+    let mut told = Map::new();
+    for answer in ask_all(cx, BULK, &Asked { request, body: &body, question })? {
+        bulk::add(&mut told, answer);
+    }
+    bulk::merge(&mut told, known);
+    written(cx, &told)
+}
+
+fn written(cx: &Context, document: &Map<String, Value>) -> Result<Response, Failure> {
+    let mut out = Output::new(cx);
+    out.json(document)?;
+    Ok(Response::ok().content_type("application/json").content(out.finish()?))
 }
 
 fn is_offline(proxy: &Repository) -> Result<bool, Failure> {
     let settings: Value = proxy.settings()?;
     Ok(settings.get("offline").and_then(Value::as_bool).unwrap_or_default())
-}
-
-/// An upstream's answer, read. What is none stands for nothing: what is known here is told all the same.
-fn read(content: Content) -> Result<Map<String, Value>, Failure> {
-    let bytes = match content {
-        Content::None => Vec::new(),
-        Content::Inline(bytes) => bytes,
-        Content::Blob(blob) => blob.read_all(ANSWER)?,
-    };
-    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
 /// The form of pnpm and older npm: the tree of a lock file.
@@ -77,14 +59,8 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         AuditRequest::Tree(question) => Tree::of(question),
         AuditRequest::Bulk(_) => Tree::default(),
     };
-    let told = match cx.proxies()?.into_iter().next() {
-        Some(proxy) if !is_offline(proxy)? => {
-            ask(cx, proxy, &request.path.join("/"), &Asked { request, body: &body, question })?
-        }
-        _ => None,
-    };
-    let told = told.map(read).transpose()?;
-    Ok(Response::json(&tree.answer(cx.target()?, told)?)?)
+    let reports = ask_all(cx, &request.path.join("/"), &Asked { request, body: &body, question })?;
+    written(cx, &tree.answer(cx.target()?, tree_audit::merged(reports))?)
 }
 
 /// A question as it came, and read.
@@ -94,24 +70,54 @@ struct Asked<'a> {
     question: AuditRequest,
 }
 
-/// What the proxy's upstream says. It is asked about no package that is not looked for there.
-fn ask(
-    cx: &Context,
-    proxy: &Repository,
-    target: &str,
-    asked: &Asked<'_>,
-) -> Result<Option<Content>, Failure> {
+/// The answers of all proxies' upstreams, which are asked at the same time. An upstream that does not
+/// answer audits has none.
+///
+/// # Errors
+/// 502 if an upstream fails and no other one answers: without its answer the packages would look
+/// harmless.
+fn ask_all(cx: &Context, target: &str, asked: &Asked<'_>) -> Result<Vec<Map<String, Value>>, Failure> {
+    let mut replies = Vec::new();
+    for proxy in cx.proxies()? {
+        // A proxy that must not ask would fail, though all that there is to know is known here.
+        if !is_offline(proxy)?
+            && let Some(reply) = ask(cx, proxy, target, asked)?
+        {
+            replies.push((proxy, reply));
+        }
+    }
+    let (mut left_out, mut answers) = (cx.left_out(), Vec::new());
+    for (proxy, reply) in replies {
+        answers.extend(left_out.unless_failed(proxy, read(reply))?);
+    }
+    let answers = Some(answers).filter(|answers| !answers.is_empty());
+    Ok(left_out.or_failure(answers)?.unwrap_or_default())
+}
+
+/// Asks the proxy's upstream about the packages that may be looked for there; none if there are none.
+fn ask(cx: &Context, proxy: &Repository, target: &str, asked: &Asked<'_>) -> Result<Option<Reply>, Failure> {
     let Asked { request, body, question } = asked;
     let withheld = proxy.withheld(&question.names())?;
     if withheld.is_empty() {
         let kind = request.header("content-type").map(|kind| ("content-type", kind));
         let encoding = request.header("content-encoding").map(|encoding| ("content-encoding", encoding));
-        return proxy::ask(cx, proxy, target, kind.into_iter().chain(encoding), &body.read_all(QUESTION)?);
+        let body = body.read_all(QUESTION)?;
+        return Ok(Some(proxy::ask(cx, proxy, target, kind.into_iter().chain(encoding), &body)?));
     }
-    match question.clone().without(&withheld)? {
-        Some(body) => proxy::ask(cx, proxy, target, [("content-type", "application/json")], &body),
-        None => Ok(None),
-    }
+    let Some(body) = question.clone().without(&withheld)? else { return Ok(None) };
+    Ok(Some(proxy::ask(cx, proxy, target, [("content-type", "application/json")], &body)?))
+}
+
+/// An upstream's answer; none if it does not answer audits.
+///
+/// # Errors
+/// 502 if the upstream fails, or answers with another document.
+fn read(reply: Reply) -> Result<Option<Map<String, Value>>, Failure> {
+    let path = reply.path().to_owned();
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    let answer = serde_json::from_slice(&reply.body()?.read_all(ANSWER)?);
+    let problem = format!("its answer to an audit is not a JSON object, for {path}");
+    answer.map(Some).map_err(|_| Failure::unusable_upstream(problem))
 }
 
 /// The keys of `npm audit signatures`: this registry's own, and those of its upstreams.

@@ -3,7 +3,7 @@
 use crate::Npm;
 use packhouse_sdk::{Advisory, AffectedRange, Failure, Place, Repository, Versions as _, places};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Versions of one package that a question may name.
 const VERSIONS: usize = 1_000;
@@ -30,6 +30,24 @@ pub(crate) fn affected<'a>(advisory: &Advisory, versions: &[&'a str]) -> Vec<&'a
     let places: BTreeMap<&str, Place> = named.iter().copied().zip(places(&named, Npm::version)).collect();
     let place = |version: &str| places.get(version).copied().flatten();
     versions.iter().copied().filter(|version| advisory.affected.covers(version, place)).collect()
+}
+
+/// Adds what one more upstream says. An advisory that an upstream before told about the package, by its
+/// number or its address, is left out. One upstream may tell several of one address: one for each range
+/// of versions.
+pub(crate) fn add(told: &mut Map<String, Value>, upstream: Map<String, Value>) {
+    for (name, advisories) in upstream {
+        let Value::Array(advisories) = advisories else { continue };
+        let Value::Array(told) = told.entry(name).or_insert_with(|| json!([])) else { continue };
+        let before: BTreeSet<String> = told.iter().flat_map(marks).collect();
+        told.extend(advisories.into_iter().filter(|one| !marks(one).any(|mark| before.contains(&mark))));
+    }
+}
+
+/// The number of an advisory and the address of its description, by which upstreams tell the same one.
+pub(crate) fn marks(advisory: &Value) -> impl Iterator<Item = String> {
+    let stated = ["id", "url"].into_iter().filter_map(move |member| advisory.get(member));
+    stated.filter(|value| !value.is_null() && value.as_str() != Some("")).map(Value::to_string)
 }
 
 /// Adds what is known here to what an upstream says. What the upstream tells itself, by the same name, is not told twice.
@@ -157,6 +175,23 @@ mod tests {
                 json!({"ranges": [{"type": "SEMVER", "events": events}], "versions": ["1.0.0", "1.0.1"]});
             assert_eq!(range(&advisory(&affected)), expected);
         }
+    }
+
+    #[test]
+    fn what_another_upstream_told_is_not_told_twice() {
+        let upstream = |all: Value| Map::from_iter([("lib".to_owned(), all)]);
+        let mut told = Map::new();
+        let ranges =
+            json!([{"id": 1, "url": "https://a.example/1"}, {"id": 2, "url": "https://a.example/1"}]);
+        add(&mut told, upstream(ranges.clone()));
+        assert_eq!(told["lib"], ranges, "each range of one advisory is told");
+        let others = json!([
+            {"id": 1, "url": "https://b.example/1"}, {"id": 9, "url": "https://a.example/1"}, {"id": 3, "url": ""}, {"url": ""}
+        ]);
+        add(&mut told, upstream(others));
+        assert_eq!(told["lib"].as_array().unwrap().len(), 4, "{told:?}");
+        add(&mut told, upstream(json!("odd")));
+        assert_eq!(told["lib"][2], json!({"id": 3, "url": ""}));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::name::Name;
 use crate::readme::Readme;
 use crate::restrictions::Restrictions;
+use crate::version::highest;
 use crate::version_piece::{Form, Piece};
 use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Content, Context, Error, Output, PieceParts, Request, Response, Timestamp};
@@ -29,10 +30,11 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Adds what the next repository says.
     fn add(&mut self, other: Self) {
         // It is of the version that `latest` names.
-        if !self.tags.contains_key("latest") {
-            self.readme = self.readme.take().or(other.readme);
+        if !self.tags.contains_key("latest") && (self.readme.is_none() || other.tags.contains_key("latest")) {
+            self.readme = other.readme;
         }
         for (tag, number) in other.tags {
             self.tags.entry(tag).or_insert(number);
@@ -58,7 +60,11 @@ pub(crate) struct Rendering<'a> {
     listed_times: String,
     /// Whether it has a version.
     begun: bool,
-    summary: Summary,
+    /// The summaries of the repositories, in their order. Which of their tags lead to a version is known
+    /// at the end: a repository may fail while its versions are read.
+    summaries: Vec<Summary>,
+    /// Versions that `latest` never falls back on.
+    untagged: BTreeSet<String>,
     /// What the full form repeats of its latest version, by number, while it is not known which that is.
     repeated: BTreeMap<String, Map<String, Value>>,
     restrictions: Restrictions,
@@ -108,7 +114,8 @@ impl<'a> Rendering<'a> {
             listed: BTreeSet::new(),
             listed_times: String::new(),
             begun: false,
-            summary: Summary::default(),
+            summaries: Vec::new(),
+            untagged: BTreeSet::new(),
             repeated: BTreeMap::new(),
             restrictions: Restrictions::default(),
         })
@@ -119,7 +126,7 @@ impl<'a> Rendering<'a> {
     /// # Errors
     /// The host's.
     pub(crate) fn into_response(self) -> Result<Response, Error> {
-        let (form, modified) = (self.form, self.summary.modified);
+        let (form, modified) = (self.form, self.modified());
         Ok(response(form, modified, self.end()?))
     }
 
@@ -128,7 +135,7 @@ impl<'a> Rendering<'a> {
     /// # Errors
     /// The host's.
     pub(crate) fn into_parts(self) -> Result<Option<PieceParts>, Error> {
-        let note = self.summary.modified.to_string();
+        let note = self.modified().to_string();
         let Content::Inline(bytes) = self.end()? else { return Ok(None) };
         let body =
             String::from_utf8(bytes).map_err(|_| Error::Other("a packument is not UTF-8".to_owned()))?;
@@ -142,7 +149,12 @@ impl<'a> Rendering<'a> {
 
     /// Says what a repository says of the package besides its versions, before any of them is added.
     pub(crate) fn summary(&mut self, summary: Summary) {
-        self.summary.add(summary);
+        self.summaries.push(summary);
+    }
+
+    /// The time of the last change in any repository, in ms since 1970; 0 if none states it.
+    fn modified(&self) -> u64 {
+        self.summaries.iter().map(|summary| summary.modified).max().unwrap_or_default()
     }
 
     /// Says which versions policies withhold, and why.
@@ -156,7 +168,7 @@ impl<'a> Rendering<'a> {
             return Ok(());
         }
         self.times.insert(number.to_owned(), piece.time);
-        if self.repeats().is_some_and(|latest| latest == number) {
+        if self.repeats().any(|latest| latest == number) {
             self.repeat(number, &piece.full)?;
         }
         let member = self.version_text().member(number, piece)?;
@@ -164,10 +176,19 @@ impl<'a> Rendering<'a> {
         self.out.push(&member)
     }
 
-    /// The version of which it repeats something, if it repeats anything.
-    pub(crate) fn repeats(&self) -> Option<String> {
-        let latest = self.summary.tags.get("latest").filter(|_| self.form == Form::Full);
-        latest.cloned()
+    /// Like [`Rendering::add`], for a version that `latest` never falls back on.
+    pub(crate) fn add_untagged(&mut self, number: &str, piece: &Piece) -> Result<(), Error> {
+        if !self.times.contains_key(number) {
+            self.untagged.insert(number.to_owned());
+        }
+        self.add(number, piece)
+    }
+
+    /// The versions of which it may repeat something: the latest of each repository. The abbreviated form
+    /// repeats nothing.
+    pub(crate) fn repeats(&self) -> impl Iterator<Item = &String> {
+        let summaries = self.summaries.iter().filter(move |_| self.form == Form::Full);
+        summaries.filter_map(|summary| summary.tags.get("latest"))
     }
 
     /// Says what the full manifest of that version is.
@@ -208,7 +229,7 @@ impl<'a> Rendering<'a> {
 
     /// The versions that have a tag.
     pub(crate) fn tagged(&self) -> BTreeSet<String> {
-        self.summary.tags.values().cloned().collect()
+        self.summaries.iter().flat_map(|summary| summary.tags.values()).cloned().collect()
     }
 
     /// Says which of the versions that have a tag came in pieces.
@@ -220,14 +241,31 @@ impl<'a> Rendering<'a> {
         if std::mem::replace(&mut self.begun, true) { self.out.push(",") } else { Ok(()) }
     }
 
+    /// The summaries as one. Its tags lead to versions that are there. If no repository's `latest` does,
+    /// `latest` is the highest version.
+    fn merged(&mut self) -> Summary {
+        let (mut merged, mut has_latest) = (Summary::default(), false);
+        for mut summary in std::mem::take(&mut self.summaries) {
+            has_latest |= summary.tags.contains_key("latest");
+            summary.tags.retain(|_, number| self.times.contains_key(number) || self.listed.contains(number));
+            merged.add(summary);
+        }
+        let offered = self.times.keys().filter(|number| !self.untagged.contains(*number));
+        if has_latest
+            && !merged.tags.contains_key("latest")
+            && let Some(highest) = highest(offered.map(String::as_str))
+        {
+            merged.tags.insert("latest".to_owned(), highest.to_owned());
+        }
+        merged
+    }
+
     fn end(mut self) -> Result<Content, Error> {
         self.out.push("}")?;
-        let Summary { created, modified, .. } = self.summary;
-        self.time(created, modified)?;
-        let mut tags = std::mem::take(&mut self.summary.tags);
-        tags.retain(|_, number| self.times.contains_key(number) || self.listed.contains(number));
-        let latest = tags.get("latest").cloned().unwrap_or_default();
-        member(&mut self.out, "dist-tags", &tags)?;
+        let summary = self.merged();
+        let modified = summary.modified;
+        self.time(summary.created, modified)?;
+        member(&mut self.out, "dist-tags", &summary.tags)?;
         // Of several repositories one may have what another does not let through.
         if let Some(told) =
             std::mem::take(&mut self.restrictions).told(self.name, |it| self.times.contains_key(it))
@@ -239,7 +277,7 @@ impl<'a> Rendering<'a> {
             Form::Abbreviated => {
                 member(&mut self.out, "modified", &Timestamp::from_ms(modified).to_rfc3339())?
             }
-            Form::Full => self.rest(&latest)?,
+            Form::Full => self.rest(summary)?,
         }
         self.out.push("}")?;
         self.out.finish()
@@ -257,16 +295,17 @@ impl<'a> Rendering<'a> {
         self.out.push("}")
     }
 
-    fn rest(&mut self, latest: &str) -> Result<(), Error> {
+    fn rest(&mut self, summary: Summary) -> Result<(), Error> {
         member(&mut self.out, "_id", &self.name.as_str())?;
-        if let Some(revision) = self.summary.revision {
+        if let Some(revision) = summary.revision {
             member(&mut self.out, "_rev", &revision.to_string())?;
         }
-        member(&mut self.out, "maintainers", &self.summary.maintainers)?;
-        for (name, value) in self.repeated.remove(latest).unwrap_or_default() {
+        member(&mut self.out, "maintainers", &summary.maintainers)?;
+        let latest = summary.tags.get("latest").and_then(|latest| self.repeated.remove(latest));
+        for (name, value) in latest.unwrap_or_default() {
             member(&mut self.out, &name, &value)?;
         }
-        let Readme { text, file } = self.summary.readme.take().unwrap_or_default();
+        let Readme { text, file } = summary.readme.unwrap_or_default();
         member(&mut self.out, "readme", &text)?;
         member(&mut self.out, "readmeFilename", &file)
     }

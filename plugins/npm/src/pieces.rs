@@ -68,7 +68,8 @@ pub(crate) fn add(
     rendering: &mut Rendering<'_>,
 ) -> Result<(), Error> {
     let deprecations = Deprecated::read(repository, name)?;
-    if let Some(latest) = rendering.repeats()
+    let latest = rendering.repeats().next().cloned();
+    if let Some(latest) = latest
         && let Some(version) = Version::find(repository, name, &latest)?
     {
         rendering.repeat(&latest, &version.full)?;

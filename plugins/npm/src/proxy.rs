@@ -12,8 +12,8 @@ use crate::version::highest;
 use crate::version_piece::Piece;
 use crate::withdrawn;
 use packhouse_sdk::{
-    Blob, Content, Context, Denied, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,
-    Settings, SortedOut, Timestamp,
+    Blob, Content, Context, Denied, Digest, Error, Failure, Found, Freshness, Release, Reply, Repository,
+    Response, Settings, SortedOut, Timestamp,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,15 +40,21 @@ pub(crate) struct UpstreamPackage {
 }
 
 impl UpstreamPackage {
-    /// Asks for a package; none where the upstream has none.
+    /// Asks for a package; none where the upstream has none, or refuses to say.
     ///
     /// # Errors
     /// 502 where the upstream cannot be asked, or answers nonsense.
     pub(crate) fn open(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Self>, Failure> {
-        let Some(packument) = packument(cx, proxy, name)? else {
-            // Where the package is no more, none of its versions is.
-            withdrawn::find(proxy, name, &BTreeSet::new())?;
-            return Ok(None);
+        let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
+        let reply = question.limit(upstream_packument::LIMIT).metadata().start(proxy)?;
+        let packument = match reply.look()? {
+            Found::There(reply) => Packument::open(proxy, reply.body()?, name)?,
+            Found::Nothing => {
+                // Where the package is no more, none of its versions is.
+                withdrawn::find(proxy, name, &BTreeSet::new())?;
+                return Ok(None);
+            }
+            Found::Refused => return Ok(None),
         };
         let times: BTreeMap<String, u64> = packument
             .map("time")?
@@ -99,15 +105,6 @@ impl UpstreamPackage {
         let _it_is_not_offered = proxy.judge_asked(name.as_str(), &Release { license, ..release })?;
         Ok(())
     }
-}
-
-/// The upstream's packument. One that is none fails the call, and the host keeps it not.
-fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
-    let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
-    let Some(body) = found(question.limit(upstream_packument::LIMIT).metadata().start(proxy)?)? else {
-        return Ok(None);
-    };
-    Ok(Some(Packument::open(proxy, body, name)?))
 }
 
 /// The body of an upstream's answer to a question for something that it may not have.
@@ -175,7 +172,7 @@ pub(crate) fn add(
         rendering.add(number, &version.piece)
     })?;
     for (number, version) in withdrawn::find(proxy, name, &upstream.known)? {
-        rendering.add(&number, &version.piece)?;
+        rendering.add_untagged(&number, &version.piece)?;
     }
     Ok(true)
 }
@@ -267,16 +264,18 @@ pub(crate) fn pass_on(cx: &Context, proxy: &Repository, target: &str) -> Result<
     Ok(found(reply)?.map(Content::Blob))
 }
 
-/// Asks a question with a body. What the upstream does not answer is not known to it.
+/// Sends a `POST` to the upstream.
+///
+/// # Errors
+/// The host's.
 pub(crate) fn ask<'a>(
     cx: &Context,
     proxy: &Repository,
     target: &str,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
     body: &[u8],
-) -> Result<Option<Content>, Failure> {
+) -> Result<Reply, Error> {
     let fetch = cx.upstream("POST", target).header("accept", "application/json").limit(ANSWER);
     let fetch = headers.into_iter().fold(fetch, |fetch, (name, value)| fetch.header(name, value));
-    let reply = fetch.fresh(Freshness::Never).body(body).metadata().start(proxy)?;
-    Ok(found(reply)?.map(Content::Blob))
+    fetch.fresh(Freshness::Never).body(body).metadata().start(proxy)
 }

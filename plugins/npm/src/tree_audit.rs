@@ -4,7 +4,7 @@
 use crate::bulk;
 use packhouse_sdk::{Advisory, Failure, Repository};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Places of one version in a tree that are told.
 const PATHS: usize = 100;
@@ -108,6 +108,59 @@ impl Tree {
     }
 }
 
+/// Several upstreams' reports about one tree as one report; none without a report.
+pub(crate) fn merged(reports: Vec<Map<String, Value>>) -> Option<Map<String, Value>> {
+    let mut reports = reports.into_iter();
+    let mut told = reports.next()?;
+    reports.for_each(|report| add_report(&mut told, &report));
+    Some(told)
+}
+
+/// Adds what one more upstream says. An advisory that an upstream before told, by its number or its
+/// address, is left out, with the actions for it.
+fn add_report(told: &mut Map<String, Value>, report: &Map<String, Value>) {
+    let Some(stated) = report.get("advisories").and_then(Value::as_object) else { return };
+    let Value::Object(advisories) = told.entry("advisories").or_insert_with(|| json!({})) else { return };
+    let before: BTreeSet<String> = advisories.values().flat_map(bulk::marks).collect();
+    let is_new = |(id, advisory): &(&String, &Value)| {
+        !advisories.contains_key(*id) && !bulk::marks(advisory).any(|mark| before.contains(&mark))
+    };
+    let new: Vec<(&String, &Value)> = stated.iter().filter(is_new).collect();
+    advisories.extend(new.iter().map(|(id, advisory)| ((*id).clone(), (*advisory).clone())));
+    for (_, advisory) in &new {
+        let findings = advisory.get("findings").and_then(Value::as_array).into_iter().flatten();
+        let places = findings.filter_map(|finding| finding.get("paths")?.as_array()).map(Vec::len).sum();
+        count(told, advisory.get("severity").and_then(Value::as_str).unwrap_or_default(), places);
+    }
+    let ids: BTreeSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
+    let is_new = |place: &&Value| place.get("id").is_some_and(|id| ids.contains(id.to_string().as_str()));
+    for action in report.get("actions").and_then(Value::as_array).into_iter().flatten() {
+        let resolves = action.get("resolves").and_then(Value::as_array).into_iter().flatten();
+        let resolves: Vec<Value> = resolves.filter(is_new).cloned().collect();
+        if !resolves.is_empty()
+            && let Value::Object(mut action) = action.clone()
+        {
+            action.insert("resolves".to_owned(), Value::Array(resolves));
+            push_action(told, Value::Object(action));
+        }
+    }
+}
+
+/// Counts vulnerable places in the tree.
+fn count(told: &mut Map<String, Value>, severity: &str, places: usize) {
+    if let Some(Value::Object(metadata)) = told.get_mut("metadata")
+        && let Some(counted) = metadata.get_mut("vulnerabilities").and_then(|all| all.get_mut(severity))
+    {
+        *counted = json!(counted.as_u64().unwrap_or_default() + places as u64);
+    }
+}
+
+fn push_action(told: &mut Map<String, Value>, action: Value) {
+    if let Some(Value::Array(actions)) = told.get_mut("actions") {
+        actions.push(action);
+    }
+}
+
 /// Adds one, unless the upstream tells it itself.
 fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions: &BTreeMap<String, Found>) {
     let Some(advisories) = told.get_mut("advisories").and_then(Value::as_object_mut) else { return };
@@ -136,14 +189,8 @@ fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions:
         .iter()
         .flat_map(|(_, found)| found.paths.iter().map(|path| resolution(found, path)))
         .collect();
-    if let Some(Value::Object(metadata)) = told.get_mut("metadata")
-        && let Some(counted) = metadata.get_mut("vulnerabilities").and_then(|all| all.get_mut(severity))
-    {
-        *counted = json!(counted.as_u64().unwrap_or_default() + resolves.len() as u64);
-    }
-    if let Some(Value::Array(actions)) = told.get_mut("actions") {
-        actions.push(json!({"action": "review", "module": name, "resolves": resolves}));
-    }
+    count(told, severity, resolves.len());
+    push_action(told, json!({"action": "review", "module": name, "resolves": resolves}));
 }
 
 /// From which versions on it is mended, as npm writes it; `<0.0.0` where none is.
@@ -213,6 +260,27 @@ mod tests {
         assert!(
             paths.iter().any(|path| path.starts_with("lib")) && paths.iter().any(|path| path.contains('>'))
         );
+    }
+
+    #[test]
+    fn reports_of_several_upstreams_are_merged() {
+        let report = |id: u64, url: &str| {
+            object(json!({
+                "actions": [{"action": "review", "module": "lib", "resolves": [{"id": id, "path": "a>lib"}]}],
+                "advisories": {(id.to_string()): {
+                    "id": id, "module_name": "lib", "url": url, "severity": "high",
+                    "findings": [{"version": "1.0.0", "paths": ["a>lib"]}],
+                }},
+                "metadata": {"vulnerabilities": {"high": 1}},
+            }))
+        };
+        let reports = [report(1, "u1"), report(1, "other"), report(2, "u1"), report(3, "u3")];
+        let told = merged(reports.into()).unwrap();
+        assert_eq!(told["advisories"].as_object().unwrap().keys().collect::<Vec<_>>(), ["1", "3"]);
+        assert_eq!(told["metadata"]["vulnerabilities"]["high"], 2);
+        assert_eq!(told["actions"][1]["resolves"], json!([{"id": 3, "path": "a>lib"}]));
+        assert_eq!(told["actions"].as_array().unwrap().len(), 2);
+        assert_eq!(merged(Vec::new()), None);
     }
 
     #[test]

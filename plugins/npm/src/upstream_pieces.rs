@@ -23,7 +23,8 @@ impl UpstreamPieces<'_> {
     /// Adds all versions that are offered to a packument that has none yet.
     pub(crate) fn add(self, rendering: &mut Rendering<'_>) -> Result<(), Error> {
         let readable = self.readable(rendering.tagged())?;
-        if let Some(latest) = rendering.repeats()
+        let latest = rendering.repeats().next().cloned();
+        if let Some(latest) = latest
             && readable.contains(&latest)
             && let Some(version) = self.packument.version(self.name, &latest)?
         {

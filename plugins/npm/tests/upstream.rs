@@ -153,6 +153,18 @@ fn what_an_upstream_does_not_have_or_cannot_say_is_told_apart() {
 }
 
 #[test]
+fn latest_names_a_version_that_can_be_read() {
+    let (host, mount) = proxy(json!({}));
+    let odd = packument(&["1.0.0", "1.1.0"]).replace("\"version\":\"1.1.0\"", "\"version\":\"another\"");
+    host.answer_upstream("GET", "lib", 200, &[("content-type", "application/json")], odd.as_bytes());
+    for accept in ["application/json", INSTALL] {
+        let document = mount.get("/lib").header("accept", accept).send().expect(200).json();
+        assert_eq!(document["versions"].as_object().unwrap().len(), 1);
+        assert_eq!(document["dist-tags"], json!({"latest": "1.0.0"}));
+    }
+}
+
+#[test]
 fn a_young_version_is_not_offered() {
     let (host, mount) = proxy(json!({"min_release_age_s": 3 * DAY}));
     assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
@@ -276,6 +288,29 @@ fn questions_are_passed_on() {
     assert_eq!(mount.get("/-/npm/v1/keys").send().expect(200).json(), json!({"keys": [{"keyid": "theirs"}]}));
     host.answer_upstream("GET", "-/npm/v1/attestations/lib@1.0.0", 200, &[], br#"{"attestations":[]}"#);
     mount.get("/-/npm/v1/attestations/lib@1.0.0").send().expect(200);
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_audits_has_nothing_to_say() {
+    let (host, mount) = proxy(json!({}));
+    let bulk = "/-/npm/v1/security/advisories/bulk";
+    let answers =
+        |status: u16, body: &str| host.answer_upstream("POST", &bulk[1..], status, &[], body.as_bytes());
+    let ask = |mount: &Mount<Npm>| mount.post(bulk).json(&json!({"lib": ["1.0.0"]})).send();
+    for status in [404, 410, 401, 402, 403, 405, 409, 451] {
+        answers(status, "no");
+        assert_eq!(ask(&mount).expect(200).json(), json!({}), "{status}");
+    }
+    for (status, body) in [(500, "{}"), (200, "<html>")] {
+        answers(status, body);
+        ask(&mount).expect(502);
+    }
+    answers(200, r#"{"lib":[{"id":1}]}"#);
+    host.mount::<Npm>("second", "proxy", json!({}));
+    let group = host.mount::<Npm>("all", "group", json!({})).members(&["mirror", "second"]);
+    assert_eq!(ask(&group).expect(200).json(), json!({"lib": [{"id": 1}]}));
+    let asked: Vec<String> = host.fetches().into_iter().rev().take(2).map(|one| one.repository).collect();
+    assert_eq!(asked, ["second", "mirror"]);
 }
 
 /// A hosted repository and a proxy, in this order, as one.
