@@ -1,6 +1,6 @@
 //! Deleting a version. Its number stays used.
 
-use crate::records::{self, PackageRecord};
+use crate::records;
 use crate::version::Version;
 use crate::{busy, name};
 use packhouse_sdk::{
@@ -23,11 +23,10 @@ pub(crate) fn version(cx: &Context, _request: &Request, params: &Params<'_>) -> 
 /// 404 if there is no such version.
 pub(crate) fn remove(repository: &Repository, name: &str, version: &str) -> Result<(), Failure> {
     let key = key_of(name, version)?;
-    let record_key = records::version(name, &key);
     repository.update(busy, |change| {
-        let record = repository.get_json::<PackageRecord>(&record_key)?;
+        let record = records::find(repository, name, &key, version)?;
         let record = record.ok_or_else(|| missing(name, version))?;
-        change.remove(&record_key, Expectation::Revision(record.revision));
+        change.remove(&record.key, Expectation::Revision(record.revision));
         change.require(&records::used(name, &key), Expectation::Anything);
         change.hide(&VersionId::new(name, record.value.version));
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::name;
 use crate::proxy::{self, AskedFile};
-use crate::records::{self, PackageRecord};
+use crate::records;
 use crate::version::Version;
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 
@@ -31,7 +31,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
 
 fn hosted(repository: &Repository, asked: &AskedFile<'_>, text: &str) -> Result<Option<Response>, Failure> {
     let AskedFile { name, version, kind, reference } = *asked;
-    let record = repository.get_json::<PackageRecord>(&records::version(name, &version.key()))?;
+    let record = records::find(repository, name, &version.key(), text)?;
     let Some(record) = record.map(|entry| entry.value) else { return Ok(None) };
     let is_state = reference.is_none_or(|asked| asked == record.sha1);
     if kind != "zip" || record.version != text || !is_state {

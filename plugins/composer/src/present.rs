@@ -1,7 +1,7 @@
 //! The packages that a version needs, for people.
 
 use crate::delete::{key_of, missing};
-use crate::records::{self, Fetched, PackageRecord};
+use crate::records::{self, Fetched};
 use crate::{Composer, members};
 use packhouse_sdk::{Context, Dependency, Failure, Present, Presentation, VersionId};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ impl Present for Composer {
             let all = members::of_raw(&record.ok_or_else(missing)?.value.metadata);
             dependencies(|member| members::object(&all, member))
         } else {
-            let record = repository.get_json::<PackageRecord>(&records::version(&id.name, &key))?;
+            let record = records::find(repository, &id.name, &key, &id.version)?;
             let all = record.ok_or_else(missing)?.value.members;
             dependencies(|member| all.get(member).and_then(Value::as_object).cloned())
         };

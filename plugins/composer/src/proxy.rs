@@ -11,8 +11,8 @@ use crate::upstream::{self, Document, unusable};
 use crate::upstream_metadata::{self, Dist, Listed, Listing, Root};
 use crate::version::Version;
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, Release, ReleaseVerdict, Repository,
-    Response, Version as ShownVersion,
+    Context, Digest, Entry, Error, Expectation, Failure, Found, Freshness, Release, ReleaseVerdict,
+    Repository, Response, Version as ShownVersion,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -30,9 +30,11 @@ pub(crate) fn versions(
 ) -> Result<Option<Vec<Listed>>, Failure> {
     // A root that is not there or refused says nothing about which versions there are.
     let Some(root) = root(cx, proxy)? else { return Ok(None) };
-    let listed = listed(cx, proxy, root, name, dev)?;
-    let there = listed.is_some();
-    let listed = listed.unwrap_or_default();
+    let (there, listed) = match listed(cx, proxy, root, name, dev)? {
+        Found::There(listed) => (true, listed),
+        Found::Nothing => (false, Vec::new()),
+        Found::Refused => return Ok(None),
+    };
     let gone = withdraw(proxy, name, &listed, dev)?;
     let mut all = proxy.offered(name, listed, |one| release(one, false))?;
     all.extend(proxy.offered(name, gone, |one| release(one, true))?);
@@ -52,25 +54,28 @@ fn listed(
     RootDocument { root, document }: RootDocument,
     name: &str,
     dev: bool,
-) -> Result<Option<Vec<Listed>>, Failure> {
+) -> Result<Found<Vec<Listed>>, Failure> {
     let document = match root.template {
         None => document,
         Some(template) => {
             let asked = if dev { format!("{name}~dev") } else { name.to_owned() };
             let target = upstream::below(proxy, &template.replace("%package%", &asked))?;
-            let Some(document) = upstream::document(cx, proxy, &target)? else { return Ok(None) };
-            document
+            match upstream::document(cx, proxy, &target)? {
+                Found::There(document) => document,
+                Found::Nothing => return Ok(Found::Nothing),
+                Found::Refused => return Ok(Found::Refused),
+            }
         }
     };
     let listing = upstream_metadata::read_listing(&document.text, &document.base, name);
     let listing = listing.map_err(|problem| unusable(&document.path, &problem))?;
-    let Some(Listing { mut versions, left_out }) = listing else { return Ok(None) };
+    let Some(Listing { mut versions, left_out }) = listing else { return Ok(Found::Nothing) };
     if left_out > 0 {
         let fields = [("package", name), ("versions", &left_out.to_string())];
         cx.log().info("versions left out that Composer cannot read", &fields);
     }
     versions.retain(|one| one.version.is_dev() == dev);
-    Ok(Some(versions))
+    Ok(Found::There(versions))
 }
 
 /// The upstream's `packages.json`; none if the upstream has none, or refuses it.
@@ -78,7 +83,7 @@ fn listed(
 /// # Errors
 /// 502 if it cannot be read.
 pub(crate) fn root(cx: &Context, proxy: &Repository) -> Result<Option<RootDocument>, Failure> {
-    let Some(document) = upstream::document(cx, proxy, ROOT)? else { return Ok(None) };
+    let Some(document) = upstream::document(cx, proxy, ROOT)?.there() else { return Ok(None) };
     let root = upstream_metadata::read_root(&document.text, &document.base);
     let root = root.ok_or_else(|| unusable(ROOT, "neither a metadata-url nor packages"))?;
     Ok(Some(RootDocument { root, document }))
@@ -168,17 +173,19 @@ pub(crate) fn file(
         }
         tried = one.dist.as_ref().filter(|_| !withdrawn);
     }
-    let listed = match root(cx, proxy)? {
-        Some(root) => listed(cx, proxy, root, name, version.is_dev())?.unwrap_or_default(),
-        None => Vec::new(),
+    let found = match root(cx, proxy)? {
+        Some(root) => listed(cx, proxy, root, name, version.is_dev())?,
+        None => Found::Refused,
     };
+    let is_refused = matches!(found, Found::Refused);
+    let listed = found.there().unwrap_or_default();
     let key = version.key();
     let one = listed.iter().find(|one| one.version.key() == key && asked.is_state(one));
     match (one, &known) {
         // The upstream has answered already that this file is not there.
         (Some(one), _) if tried.is_some() && one.dist.as_ref() == tried => Ok(None),
         (Some(one), _) => serve(cx, proxy, asked, one, false),
-        (None, Some((_, one))) if moves => serve(cx, proxy, asked, one, true),
+        (None, Some((withdrawn, one))) if moves => serve(cx, proxy, asked, one, !is_refused || *withdrawn),
         (None, _) => Ok(None),
     }
 }

@@ -7,7 +7,7 @@
 //! | `p/<vendor>/<package>/<key>` | a proxy's: a version whose file was fetched, with the upstream's metadata |
 
 use crate::version::Version;
-use packhouse_sdk::{Digest, Version as ShownVersion};
+use packhouse_sdk::{Digest, Entry, Error, Repository, Version as ShownVersion};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -24,6 +24,29 @@ pub(crate) fn versions(name: &str) -> String {
 
 pub(crate) fn version(name: &str, key: &str) -> String {
     format!("v/{name}/{key}")
+}
+
+/// A published version of this text and key. Some texts, as `1.0-stable2`, had another key in an earlier
+/// version of this program: their records are found by the text that is in them.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn find(
+    repository: &Repository,
+    name: &str,
+    key: &str,
+    text: &str,
+) -> Result<Option<Entry<PackageRecord>>, Error> {
+    if let Some(found) = repository.get_json(&version(name, key))? {
+        return Ok(Some(found));
+    }
+    for entry in repository.scan(versions(name)) {
+        let entry = entry?.json::<PackageRecord>()?;
+        if entry.value.version == text {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
 }
 
 pub(crate) fn used(name: &str, key: &str) -> String {

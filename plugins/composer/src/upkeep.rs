@@ -26,13 +26,13 @@ impl Upkeep for Composer {
             return Err(Failure::invalid("A reason is one line of at most 1,000 characters"));
         }
         let repository = cx.target()?;
-        let key = records::version(&id.name, &key_of(&id.name, &id.version)?);
+        let key = key_of(&id.name, &id.version)?;
         repository.update(busy, |change| {
-            let there = repository.get_json::<PackageRecord>(&key)?;
+            let there = records::find(repository, &id.name, &key, &id.version)?;
             let there = there.ok_or_else(|| missing(&id.name, &id.version))?;
             let record = PackageRecord { deprecated: deprecated.clone(), ..there.value };
             let blobs = std::slice::from_ref(&record.sha256);
-            change.put_json(&key, &record, Expectation::Revision(there.revision), blobs)?;
+            change.put_json(&there.key, &record, Expectation::Revision(there.revision), blobs)?;
             change.show(&record.shown());
             Ok(())
         })?;

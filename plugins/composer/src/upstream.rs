@@ -1,6 +1,6 @@
 //! Requests to an upstream, and its answers.
 
-use packhouse_sdk::{Blob, Context, Error, Failure, Reply, Repository, Settings, address};
+use packhouse_sdk::{Blob, Context, Error, Failure, Found, Reply, Repository, Settings, address};
 
 /// The size limit of `packages.json`, and of a package's metadata, in bytes.
 const DOCUMENT: u64 = 8 << 20;
@@ -14,15 +14,17 @@ pub(crate) struct Document {
     pub(crate) path: String,
 }
 
-/// Fetches a document; none if the upstream has none.
+/// Fetches a document.
 ///
 /// # Errors
 /// 502 if the upstream fails, and for a document that is too large or not UTF-8.
-pub(crate) fn document(cx: &Context, proxy: &Repository, target: &str) -> Result<Option<Document>, Failure> {
+pub(crate) fn document(cx: &Context, proxy: &Repository, target: &str) -> Result<Found<Document>, Failure> {
     let reply = cx.upstream("GET", target).limit(DOCUMENT).metadata().start(proxy)?;
     let (base, path) = (reply.address()?, reply.path().to_owned());
-    let Some(body) = found(reply)? else { return Ok(None) };
-    Ok(Some(Document { text: text(&body, &path, DOCUMENT)?, base, path }))
+    reply.look()?.try_map(|reply| {
+        let body = body(reply)?;
+        Ok(Document { text: text(&body, &path, DOCUMENT)?, base, path })
+    })
 }
 
 /// The text of an upstream's answer to the request of a path.
@@ -42,11 +44,14 @@ pub(crate) fn text(body: &Blob, path: &str, limit: u64) -> Result<String, Failur
 /// # Errors
 /// 502 if the upstream fails.
 pub(crate) fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
-    let Some(reply) = reply.found()? else { return Ok(None) };
+    reply.found()?.map(body).transpose()
+}
+
+fn body(reply: Reply) -> Result<Blob, Failure> {
     let path = reply.path().to_owned();
     match reply.body() {
         Err(Error::TooLarge(size)) => Err(unusable(&path, &format!("{size} bytes"))),
-        body => Ok(Some(body?)),
+        body => Ok(body?),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::version::Version;
 use packhouse_sdk::{Timestamp, address};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of members that all versions of a package have together at most. Each takes some
 /// memory, while versions share the values of members.
@@ -105,13 +105,26 @@ pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<
     };
     let minified = document.get("minified").is_some_and(|raw| raw.get() == format!("\"{FORM}\""));
     let (mut listing, mut whole, mut held) = (Listing::default(), Members::new(), 0);
+    // The members of `whole` that PHP could not read. In the minified form versions inherit them.
+    let mut unreadable = BTreeSet::new();
     for raw in versions {
-        // Parsing a version bounds its depth and refuses texts that are not Unicode.
-        let value: Value = serde_json::from_str(raw.get()).map_err(|error| format!("{error}"))?;
-        let Some(written) = object(raw.get()).filter(|_| value.is_object()) else {
+        let Some(written) = object(raw.get()) else {
+            if minified && raw.get().starts_with('{') {
+                return Err("a version that the versions after it cannot be told from".to_owned());
+            }
             listing.left_out += 1;
             continue;
         };
+        if !minified {
+            unreadable.clear();
+        }
+        for (member, raw) in &written {
+            if is_readable(raw) {
+                unreadable.remove(member);
+            } else {
+                unreadable.insert(member.clone());
+            }
+        }
         let written = written.into_iter().map(|(member, raw)| (member, raw.get().into())).collect();
         if minified {
             members::apply(&mut whole, written);
@@ -122,12 +135,18 @@ pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<
         if held > MEMBERS {
             return Err(format!("more than {MEMBERS} members in the versions of one package"));
         }
-        match read_version(whole.clone(), base, name) {
+        let readable = if unreadable.is_empty() { read_version(whole.clone(), base, name) } else { None };
+        match readable {
             Some(one) => listing.versions.push(one),
             None => listing.left_out += 1,
         }
     }
     Ok(Some(listing))
+}
+
+/// Whether PHP could read a value. Parsing it bounds its depth and refuses texts that are not Unicode.
+fn is_readable(raw: &RawValue) -> bool {
+    serde_json::from_str::<Value>(raw.get()).is_ok()
 }
 
 /// PHP writes a list with gaps as a map: its keys are numbers, and a minified list is read in their order.
@@ -297,12 +316,33 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_php_could_not_read_are_a_fault() {
+    fn versions_that_php_could_not_read_are_left_out() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        for bad in [&deep, r#"{"name": "\ud800"}"#, "{\"a\": 1e999}"] {
-            let document = format!(r#"{{"packages": {{"a/b": [{bad}]}}}}"#);
-            read_listing(&document, BASE, "a/b").unwrap_err();
+        for bad in [deep.as_str(), r#""\ud800""#, r#"{"\udc00": 1}"#, "1e999"] {
+            for (form, expected) in [("", &["4", "2", "1"][..]), (FORM, &["4", "1"][..])] {
+                let document = format!(
+                    r#"{{"minified": "{form}", "packages": {{"a/b": [
+                      {{"name": "a/b", "version": "4"}}, {{"name": "a/b", "version": "3", "extra": {bad}}},
+                      {{"name": "a/b", "version": "2"}}, {{"name": "a/b", "version": "1", "extra": "__unset"}}]}}}}"#
+                );
+                let listing = read_listing(&document, BASE, "a/b").unwrap().unwrap();
+                let read: Vec<&str> = listing.versions.iter().map(|one| one.text.as_str()).collect();
+                assert_eq!((read.as_slice(), listing.left_out), (expected, 4 - expected.len()), "{form}");
+            }
         }
+    }
+
+    #[test]
+    fn without_one_versions_members_the_minified_ones_after_it_are_not_known() {
+        let document = |form: &str| {
+            format!(
+                r#"{{"minified": "{form}", "packages": {{"a/b": [
+                  {{"name": "a/b", "\ud800": 1}}, {{"name": "a/b", "version": "1"}}]}}}}"#
+            )
+        };
+        read_listing(&document(FORM), BASE, "a/b").unwrap_err();
+        let listing = read_listing(&document(""), BASE, "a/b").unwrap().unwrap();
+        assert_eq!((listing.versions.len(), listing.left_out), (1, 1));
     }
 
     proptest! {

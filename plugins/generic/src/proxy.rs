@@ -4,16 +4,33 @@ use crate::checksum::{Algorithm, line, told};
 use crate::page::{Level, Page};
 use crate::{FILE_LIMIT, media, path};
 use packhouse_sdk::{
-    Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
-    Timestamp, percent_encode,
+    Blob, Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request,
+    Response, Timestamp, percent_encode,
 };
 use serde::Deserialize;
 
 /// Bytes of an upstream's listing: of a thousand names.
 const LISTING: u64 = 8 << 20;
 
-/// How pages end.
-const PAGES: [&str; 4] = ["html", "htm", "xhtml", "shtml"];
+/// The largest file, in bytes, that is fetched for a `HEAD` as well: the host waits for as much before it
+/// answers.
+const SMALL: u64 = 256 << 10;
+
+/// Endings of archives, packages, programs, disk images, documents, media, data, checksums and signatures.
+/// HTML under such a name is a page in the place of the file.
+const NO_PAGES: [&str; 107] = [
+    "7z", "a", "aab", "aar", "apk", "appimage", "ar", "asc", "avi", "avif", "bin", "bmp", "br", "bz2", "cab",
+    "class", "conda", "crate", "db", "deb", "dll", "dmg", "doc", "docx", "dylib", "ear", "egg", "elf", "exe",
+    "flac", "flatpak", "gem", "gif", "gz", "ico", "img", "ipa", "iso", "jar", "jpeg", "jpg", "lz", "lz4",
+    "lzma", "m4a", "md5", "minisig", "mkv", "mov", "mp3", "mp4", "msi", "msix", "npy", "nupkg", "o", "odt",
+    "ogg", "onnx", "otf", "ova", "parquet", "pdf", "pkg", "png", "ppt", "pptx", "pyd", "qcow2", "rar", "rpm",
+    "sha1", "sha256", "sha512", "sig", "sigstore", "snap", "so", "sqlite", "sys", "tar", "tbz2", "tgz",
+    "tif", "tiff", "ttf", "txz", "vdi", "vhd", "vhdx", "vmdk", "vsix", "war", "wasm", "wav", "webm", "webp",
+    "whl", "woff", "woff2", "xls", "xlsx", "xpi", "xz", "z", "zip", "zst",
+];
+
+/// Words in the address of a page where people sign in.
+const SIGN_IN: [&str; 5] = ["login", "logon", "signin", "sign-in", "sign_in"];
 
 /// The format's own setting.
 #[derive(Deserialize)]
@@ -28,58 +45,62 @@ pub(crate) fn file(
     request: &Request,
     path: &str,
 ) -> Result<Option<Response>, Failure> {
-    let method = if request.method == "HEAD" { "HEAD" } else { "GET" };
-    let Some((reply, headers)) = found_file(ask(cx, proxy, method, path)?.start(proxy)?, path)? else {
+    let Some((reply, headers)) = found_file(ask(cx, proxy, path)?.start(proxy)?, path)? else {
         return checksum(cx, proxy, path);
     };
-    let mut response = Response::ok().content_type(media::of(path)).revalidate();
+    let is_kept = header(&headers, "age").is_some();
+    let sums = stated(&headers);
+    let response = Response::ok().content_type(media::of(path)).revalidate();
+    let mut response =
+        sums.iter().fold(response, |response, (algorithm, hex)| told(response, *algorithm, hex));
     if let Some(date) = header(&headers, "last-modified") {
         // The host compares the date of what is kept with what a client has of it.
         response = match Timestamp::parse_http(date).and_then(Timestamp::to_ms) {
-            Some(at) if method == "GET" && header(&headers, "age").is_some() => response.modified(at),
+            Some(at) if is_kept => response.modified(at),
             _ => response.header("last-modified", date),
         };
     }
-    if method == "HEAD" {
-        let length = header(&headers, "content-length");
+    let length = header(&headers, "content-length");
+    let is_small = length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length <= SMALL);
+    if request.method == "HEAD" && !is_kept && !is_small {
+        // The body is not fetched if nobody reads it. From bytes that it has, the host makes more headers.
         return Ok(Some(
             length.into_iter().fold(response, |response, length| response.header("content-length", length)),
         ));
     }
-    let (body, sums) = checked(reply, &headers)?;
-    let response = sums.iter().fold(response, |response, (algorithm, hex)| told(response, *algorithm, hex));
-    Ok(Some(response.content(Content::Blob(body))))
+    Ok(Some(response.content(Content::Blob(checked(reply, is_kept, &sums)?))))
 }
 
-/// What is kept was compared when it came; of what comes now the host holds the end back until it is as the upstream states.
-fn checked(
-    mut reply: Reply,
-    headers: &[(String, String)],
-) -> Result<(packhouse_sdk::Blob, Vec<(Algorithm, String)>), Error> {
+/// The checksums that the upstream states of a file.
+fn stated(headers: &[(String, String)]) -> Vec<(Algorithm, String)> {
     let stated = |one: Algorithm| Some((one, one.read(header(headers, &one.header())?)?));
-    let sums: Vec<(Algorithm, String)> = Algorithm::ALL.into_iter().filter_map(stated).collect();
-    if header(headers, "age").is_none()
-        && let Some((algorithm, hex)) = sums.last()
-    {
+    Algorithm::ALL.into_iter().filter_map(stated).collect()
+}
+
+/// The file. What is kept was compared with its checksums when it came; of what comes now, the host holds
+/// the end back until the file is as the upstream states.
+fn checked(mut reply: Reply, is_kept: bool, sums: &[(Algorithm, String)]) -> Result<Blob, Error> {
+    if !is_kept && let Some((algorithm, hex)) = sums.last() {
         reply.expect(&Digest::new(algorithm.name(), hex)?);
     }
-    Ok((reply.body()?, sums))
+    reply.body()
 }
 
 /// A checksum that the upstream has no file of: it is made of the file.
 fn checksum(cx: &Context, proxy: &Repository, path: &str) -> Result<Option<Response>, Failure> {
     let Some((of, algorithm)) = Algorithm::split(path) else { return Ok(None) };
-    let Some((reply, headers)) = found_file(ask(cx, proxy, "GET", of)?.start(proxy)?, of)? else {
+    let Some((reply, headers)) = found_file(ask(cx, proxy, of)?.start(proxy)?, of)? else {
         return Ok(None);
     };
-    let (body, _) = checked(reply, &headers)?;
+    let body = checked(reply, header(&headers, "age").is_some(), &stated(&headers))?;
     let hex = body.digest(algorithm.name())?;
     Ok(Some(Response::text(line(hex.hex(), path::split(of).1)).revalidate()))
 }
 
-fn ask(cx: &Context, proxy: &Repository, method: &str, path: &str) -> Result<Fetch, Failure> {
+/// A `GET` of a file. A `HEAD` is answered from it too: then both have the headers of the same kept bytes.
+fn ask(cx: &Context, proxy: &Repository, path: &str) -> Result<Fetch, Failure> {
     let id = path::id(path);
-    let fetch = cx.upstream(method, &encoded(path)).limit(FILE_LIMIT).show_as(&id.name, &id.version, path);
+    let fetch = cx.upstream("GET", &encoded(path)).limit(FILE_LIMIT).show_as(&id.name, &id.version, path);
     let immutable = proxy.settings::<Own>()?.immutable;
     Ok(if immutable { fetch.fresh(Freshness::Immutable) } else { fetch })
 }
@@ -111,19 +132,31 @@ fn found_file(reply: Reply, path: &str) -> Result<Option<(Reply, Headers)>, Fail
     Ok(Some((reply, headers)))
 }
 
-/// Whether a page came in the place of a file of another kind, or from another address than that of a file whose kind nobody knows: some
-/// servers send one with 200 to whoever is to sign in first.
+/// Whether a page for people came in the place of a file, as some servers send one with 200 to whoever is
+/// to sign in first. HTML is a file like any other, unless the file's ending says that it is something
+/// else, or it came by a redirect to a folder, to where people sign in or to a file of another kind.
 fn is_page(headers: &[(String, String)], path: &str, address: &str) -> bool {
     let kind = header(headers, "content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     if !kind.starts_with("text/html") && !kind.starts_with("application/xhtml") {
         return false;
     }
-    let (_, name) = path::split(path);
-    let came_from = address.split(['?', '#']).next().unwrap_or_default();
-    match name.rsplit_once('.') {
-        Some((_, ending)) => !PAGES.iter().any(|page| ending.eq_ignore_ascii_case(page)),
-        None => !name.is_empty() && !came_from.ends_with(&encoded(path)),
+    let own = ending(path);
+    if own.as_deref().is_some_and(|own| NO_PAGES.contains(&own)) {
+        return true;
     }
+    let came_from = address.split(['?', '#']).next().unwrap_or_default();
+    if came_from.ends_with(&encoded(path)) {
+        return false;
+    }
+    let (_, name) = path::split(came_from);
+    let name = name.to_ascii_lowercase();
+    own.is_none() || ending(&name) != own || SIGN_IN.iter().any(|word| name.contains(*word))
+}
+
+/// The ending of a path's name in lower case, without its dot.
+fn ending(path: &str) -> Option<String> {
+    let (_, name) = path::split(path);
+    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

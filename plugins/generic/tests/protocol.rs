@@ -97,19 +97,73 @@ fn a_proxy_asks_its_upstream_and_tells_what_it_is() {
     }
 }
 
+/// Lays down HTML at a path, which comes from this address if it is not empty.
+fn lay_html(host: &MemoryHost, path: &str, from: &str) {
+    let html = [("content-type", "text/html; charset=utf-8")];
+    host.answer_upstream("GET", path, 200, &html, b"<html>hello</html>");
+    if !from.is_empty() {
+        host.redirect_upstream("GET", path, from);
+    }
+}
+
 #[test]
 fn a_page_to_sign_in_is_not_the_file() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
-    let html = [("content-type", "text/html; charset=utf-8")];
-    for path in ["/a/tool.tar.gz", "/a/tool", "/a/index.html", "/a/page"] {
-        host.answer_upstream("GET", path, 200, &html, b"<html>Sign in</html>");
+    for (path, from) in [
+        ("/a/tool.tar.gz", ""),
+        ("/a/tool.JAR", ""),
+        ("/a/tool.zip.sha256", ""),
+        ("/a/tool", "https://upstream.test/login?to=tool"),
+        ("/a/index.php", "https://upstream.test/Login.php?to=index"),
+        ("/a/index.html", "https://sso.test/realms/all/auth"),
+        ("/docs/1.0", "https://upstream.test/docs/1.0/"),
+    ] {
+        lay_html(&host, path, from);
+        let refused = proxy.get(path).send().expect(502).text();
+        assert!(refused.contains("page for people"), "{path}: {refused}");
     }
-    host.redirect_upstream("GET", "/a/tool", "https://upstream.test/login?to=tool");
-    assert!(proxy.get("/a/tool.tar.gz").send().expect(502).text().contains("page for people"));
-    proxy.get("/a/tool").send().expect(502);
-    proxy.get("/a/index.html").send().expect(200);
-    proxy.get("/a/page").send().expect(200);
+}
+
+#[test]
+fn html_is_a_file_like_any_other() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
+    for (path, from) in [
+        ("/a/index.html", ""),
+        ("/a/index.php", ""),
+        ("/a/page", ""),
+        ("/a/notes.txt", ""),
+        ("/docs/1.0", ""),
+        ("/docs/1.0", "https://mirror.test/far/docs/1.0"),
+        ("/docs/latest.html", "https://mirror.test/docs/1.0.html"),
+    ] {
+        lay_html(&host, path, from);
+        let answer = proxy.get(path).send().expect(200);
+        assert_eq!(answer.text(), "<html>hello</html>", "{path}");
+        assert!(!answer.header("content-type").unwrap_or_default().contains("html"), "{path}");
+    }
+}
+
+#[test]
+fn a_head_is_answered_from_the_bytes_that_are_kept() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
+    let sum = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+    let head = [
+        ("content-length", "1000000"),
+        ("last-modified", "Sat, 21 Nov 2026 05:01:40 GMT"),
+        ("x-checksum-sha256", sum),
+    ];
+    host.answer_upstream("GET", "/a/foo", 200, &head, b"foo");
+    let answer = proxy.head("/a/foo").send().expect(200);
+    assert_eq!((answer.header("content-length"), answer.modified), (Some("1000000"), None));
+    assert_eq!(answer.header("x-checksum-sha256"), Some(sum));
+    assert!(host.versions("mirror").is_empty(), "the file itself is not fetched");
+    host.answer_upstream("GET", "/a/foo", 200, &[&head[..], &[("age", "7")]].concat(), b"foo");
+    let answer = proxy.head("/a/foo").send().expect(200);
+    // The host makes the length and the validators of the bytes.
+    assert_eq!((answer.header("content-length"), answer.modified), (None, Some(1_795_237_300_000)));
 }
 
 #[test]

@@ -132,6 +132,35 @@ fn a_setting_says_what_becomes_of_a_file_with_a_wrong_checksum() {
 }
 
 #[test]
+fn a_checksum_that_cannot_be_read_stops_no_file_where_the_setting_says_so() {
+    let host = MemoryHost::new();
+    lay(&host, JAR, b"a jar");
+    host.answer_upstream("GET", &format!("{JAR}.sha1"), 503, &[], b"");
+    for policy in ["fail", "warn"] {
+        let status = if policy == "warn" { 200 } else { 502 };
+        proxy(&host, policy, json!({"checksum_policy": policy})).get(JAR).send().expect(status);
+    }
+    let lines = host.log();
+    assert_eq!((lines.len(), lines[0].level.as_str()), (1, "warn"), "{lines:?}");
+    assert!(format!("{lines:?}").contains("status 503"), "{lines:?}");
+    // The others are read all the same.
+    host.answer_upstream("GET", &format!("{JAR}.md5"), 200, &[], b"d41d8cd98f00b204e9800998ecf8427e");
+    proxy(&host, "warn", json!({"checksum_policy": "warn"})).get(JAR).send().expect(200);
+    assert!(host.log()[2].message.contains("is not what its upstream's checksum says"), "{:?}", host.log());
+}
+
+#[test]
+fn the_checksums_that_few_upstreams_have_are_asked_for_together() {
+    let host = MemoryHost::new();
+    lay(&host, JAR, b"a jar");
+    let sha256 = "3a1d1c1b2bd36fbb0ea2fbaf8bd1f85ab4b0a3b9c0d3f1e0e5f3d8f2c6b7a190";
+    host.answer_upstream("GET", &format!("{JAR}.sha256"), 200, &[], sha256.as_bytes());
+    proxy(&host, "central", json!({})).get(JAR).send().expect(502);
+    let asked: Vec<String> = host.fetched().into_iter().skip(1).collect();
+    assert_eq!(asked, ["sha1", "sha256", "md5"].map(|ending| format!("GET {JAR}.{ending}")));
+}
+
+#[test]
 fn what_belongs_to_no_artifact_is_asked_for_again() {
     let host = MemoryHost::new();
     let central = proxy(&host, "central", json!({}));

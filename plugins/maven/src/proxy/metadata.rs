@@ -3,13 +3,14 @@
 //! A version that was there once and no longer is was withdrawn: it is shown as such, so that its files are not served any more.
 //! One that is too young is left out by asking for its POM, whose age the host judges as it does for every file.
 
-use super::{FilePath, ask, encoded, is_page, refused};
+use super::{FilePath, ask, encoded, is_page};
 use crate::index::Document;
 use crate::layout::{METADATA, join};
 use crate::metadata::{self, BadMetadata, Metadata};
 use crate::version::{self, Version};
 use packhouse_sdk::{
-    Context, Expectation, Failure, ReadAt, Release, ReleaseVerdict, Repository, Version as Shown,
+    Context, Expectation, Failure, Found, ReadAt, Release, ReleaseVerdict, Reply, Repository,
+    Version as Shown,
 };
 
 /// Bytes of an upstream's document.
@@ -19,11 +20,17 @@ const ASKED: usize = 20;
 /// The key of the versions that an upstream offered when it was asked last.
 const OFFERED: &str = "u/";
 
-/// The document of a folder; none where the upstream has none.
+/// The document of a folder; none where the upstream has none, or refuses to say.
 pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
-    let Some(bytes) = fetched(cx, proxy, folder)? else {
-        withdraw(proxy, folder, &[])?;
-        return Ok(None);
+    let path = join(folder, METADATA);
+    let reply = cx.upstream("GET", &encoded(&path)).limit(LIMIT).metadata().start(proxy)?;
+    let bytes = match reply.look()? {
+        Found::There(reply) => read(reply, folder)?,
+        Found::Nothing => {
+            withdraw(proxy, folder, &[])?;
+            return Ok(None);
+        }
+        Found::Refused => return Ok(None),
     };
     let mut metadata = Metadata::read_foreign(&bytes).map_err(|why| garbage(folder, &why))?;
     if metadata.versions.is_empty() || metadata.version.is_some() {
@@ -51,20 +58,13 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
     Ok(Some(Document { bytes, modified: 0 }))
 }
 
-fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<u8>>, Failure> {
-    let path = join(folder, METADATA);
-    let reply = cx.upstream("GET", &encoded(&path)).limit(LIMIT).metadata().start(proxy)?;
-    match reply.status()? {
-        404 | 410 => Ok(None),
-        200 => {
-            // A page for people is no document: it is not even taken in, and what is kept stays.
-            if is_page(&reply.headers()?, &path) {
-                return Err(garbage(folder, &BadMetadata("it is a page for people".to_owned())));
-            }
-            Ok(Some(reply.body()?.read_all(LIMIT)?))
-        }
-        status => Err(refused(status, &path)),
+/// The document of a folder in an upstream's reply.
+fn read(reply: Reply, folder: &str) -> Result<Vec<u8>, Failure> {
+    // A page for people is no document: it is not even taken in, and what is kept stays.
+    if is_page(&reply.headers()?, &join(folder, METADATA)) {
+        return Err(garbage(folder, &BadMetadata("it is a page for people".to_owned())));
     }
+    Ok(reply.body()?.read_all(LIMIT)?)
 }
 
 fn garbage(folder: &str, why: &BadMetadata) -> Failure {

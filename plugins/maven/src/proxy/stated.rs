@@ -1,16 +1,17 @@
 //! What an upstream states of a file's bytes, in its headers or in files beside it, and what becomes of a file that is not that.
 
-use super::{encoded, header, is_page, refused};
+use super::{encoded, header, is_page};
 use crate::checksum::Algorithm;
 use crate::layout::FilePath;
-use packhouse_sdk::{Blob, Context, Digest, Error, Failure, Freshness, ReadAt, Repository, Setting};
+use packhouse_sdk::{Blob, Context, Digest, Error, Failure, Freshness, ReadAt, Reply, Repository, Setting};
 use serde::Deserialize;
 
 /// Bytes of a checksum's file.
 const SUM_LIMIT: u64 = 4096;
 
-/// Checksums that a file is compared with, in the order in which they are looked for: nearly every upstream has the first.
-const STATED: [Algorithm; 3] = [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Md5];
+/// Checksums that a file is compared with, in the order in which they are looked for. Nearly every upstream
+/// has the first. If it has not, the others are asked for at the same time.
+const STATED: [&[Algorithm]; 2] = [&[Algorithm::Sha1], &[Algorithm::Sha256, Algorithm::Md5]];
 
 /// The name of the setting.
 pub(crate) const POLICY: &str = "checksum_policy";
@@ -22,7 +23,7 @@ pub(super) enum Policy {
     /// It is neither served nor kept.
     #[default]
     Fail,
-    /// It is served, and the log says so.
+    /// It is served, and the log says so. The same goes for a file whose checksum cannot be read.
     Warn,
     /// No checksum is asked for.
     Ignore,
@@ -58,39 +59,62 @@ impl Policy {
         if self == Self::Ignore {
             return Ok(None);
         }
-        for algorithm in STATED {
+        for &algorithm in STATED.into_iter().flatten() {
             let stated = header(headers, &format!("x-checksum-{}", algorithm.name()));
             if let Some(hex) = stated.and_then(|hex| algorithm.read(hex)) {
                 return Ok(Some(Digest::new(algorithm.name(), &hex)?));
             }
         }
-        for algorithm in STATED {
-            if let Some(hex) = sum(cx, proxy, file, algorithm)? {
-                return Ok(Some(Digest::new(algorithm.name(), &hex)?));
+        for algorithms in STATED {
+            let start = |&algorithm: &Algorithm| (algorithm, ask(cx, proxy, file, algorithm));
+            let asked: Vec<_> = algorithms.iter().map(start).collect();
+            for (algorithm, reply) in asked {
+                match reply.map_err(Failure::from).and_then(|reply| read(reply, algorithm)) {
+                    Ok(Some(hex)) => return Ok(Some(Digest::new(algorithm.name(), &hex)?)),
+                    Ok(None) => {}
+                    Err(failure) if self == Self::Warn => warn_of_unread(cx, proxy, file, &failure),
+                    Err(failure) => return Err(failure),
+                }
             }
         }
         Ok(None)
     }
 }
 
-/// A checksum as the upstream's file beside a file has it. One that nobody may see is a 404 here: Maven, too, then takes the file.
+/// A checksum as the upstream's file beside a file has it.
 pub(super) fn sum(
     cx: &Context,
     proxy: &Repository,
     file: &FilePath,
     algorithm: Algorithm,
 ) -> Result<Option<String>, Failure> {
+    read(ask(cx, proxy, file, algorithm)?, algorithm)
+}
+
+/// Sends the request for a checksum's file.
+fn ask(cx: &Context, proxy: &Repository, file: &FilePath, algorithm: Algorithm) -> Result<Reply, Error> {
     let path = format!("{}.{}", file.path, algorithm.name());
     // That of bytes that may change must be of the same moment as they.
     let fresh = if file.may_change() { Freshness::Never } else { Freshness::Immutable };
     let fetch = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT);
-    let reply = fetch.metadata().start(proxy)?;
-    match reply.status()? {
-        200 if is_page(&reply.headers()?, &path) => Ok(None),
-        200 => Ok(algorithm.read(&String::from_utf8_lossy(&reply.body()?.read_all(SUM_LIMIT)?))),
-        404 | 410 => Ok(None),
-        status => Err(refused(status, &path)),
+    fetch.metadata().start(proxy)
+}
+
+/// The checksum that a file states. One that nobody may see is not there: Maven, too, then takes the file.
+fn read(reply: Reply, algorithm: Algorithm) -> Result<Option<String>, Failure> {
+    let Some(reply) = reply.found()? else { return Ok(None) };
+    if is_page(&reply.headers()?, reply.path()) {
+        return Ok(None);
     }
+    Ok(algorithm.read(&String::from_utf8_lossy(&reply.body()?.read_all(SUM_LIMIT)?)))
+}
+
+/// Tells of a file whose checksum cannot be read.
+fn warn_of_unread(cx: &Context, proxy: &Repository, file: &FilePath, failure: &Failure) {
+    let (repository, problem) = (proxy.name(), failure.problems.first());
+    let reason = problem.map_or("", |problem| problem.message.as_str());
+    let fields = [("repository", repository.as_str()), ("file", file.path.as_str()), ("reason", reason)];
+    cx.log().warn("a file whose checksum cannot be read is served", &fields);
 }
 
 /// Tells of a file that is not what was stated of it.
