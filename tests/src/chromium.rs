@@ -188,10 +188,10 @@ impl Chromium {
         self.ask("POST", &format!("element/{}/click", option.as_str().unwrap_or_default()), Some(&json!({})));
     }
 
-    /// Presses the button whose name begins so.
+    /// Presses the button whose name begins so, or the one that opens others.
     #[track_caller]
     pub fn press(&self, name: &str) {
-        let path = format!("//button[starts-with(normalize-space(.), '{name}')]");
+        let path = format!("//*[self::button or self::summary][starts-with(normalize-space(.), '{name}')]");
         self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn raised(mut answer: Response) -> Result<Response, ApiError> {
 
 impl ApiError {
     /// The answer, under this request's id.
-    pub(crate) fn into_answer(self, request_id: &str) -> Response {
+    pub fn into_answer(self, request_id: &str) -> Response {
         let (code, message, retry_after) = match self {
             ApiError::Refused { code, message, retry_after } => (code, message, retry_after),
             ApiError::Internal(error) => {

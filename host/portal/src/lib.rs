@@ -32,9 +32,14 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, any};
+use http::Method;
+use http::header::ACCEPT;
+use packhouse_api::FIRST_SEGMENTS;
 use packhouse_api::error::ApiError;
 use packhouse_app::App;
+use packhouse_config::addresses::first_segment;
+use packhouse_wire::{catalogue, request_id};
 
 use readme::Readmes;
 use sent::Sent;
@@ -60,7 +65,26 @@ pub fn router(app: &Arc<App>) -> Router {
     for (path, methods) in pages::all().into_iter().chain(assets::all()) {
         router = router.route(path, counted(path, methods));
     }
-    router.with_state(portal)
+    router.route("/{*path}", any(no_such_page)).with_state(portal)
+}
+
+/// Answers for a path that is not there: a browser gets a page, and every other client the API's answer.
+async fn no_such_page(request: Request) -> Response {
+    let (error, id) = (ApiError::from(&catalogue::NOT_FOUND), request_id::next());
+    if is_for_browser(&request) { visit::named(fault::alone(&error), &id) } else { error.into_answer(&id) }
+}
+
+fn is_for_browser(request: &Request) -> bool {
+    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    [Method::GET, Method::HEAD].contains(request.method())
+        && accept.is_some_and(|accept| accept.contains("text/html"))
+        && !FIRST_SEGMENTS.contains(&first_segment(request.uri().path()))
+}
+
+/// The first segments of the paths of all pages and assets.
+pub fn first_segments() -> impl Iterator<Item = &'static str> {
+    let paths = pages::all().into_iter().chain(assets::all()).map(|(path, _)| path);
+    paths.map(first_segment).filter(|segment| !segment.is_empty())
 }
 
 /// Counts and logs what becomes of requests, by the page's pattern: the path itself may hold a code.

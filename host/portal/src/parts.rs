@@ -43,6 +43,25 @@ pub(crate) fn deed(seat: &Seat, action: &str, fields: &[(&str, &str)], button: &
     }
 }
 
+/// A form that deletes or revokes: one button opens what the other does, so that nothing is lost at the first click. `name` is of what,
+/// for those who do not see where it stands; empty where the page says it.
+pub(crate) fn deed_in_two_steps(
+    seat: &Seat,
+    action: &str,
+    fields: &[(&str, &str)],
+    verb: &str,
+    name: &str,
+) -> Markup {
+    let of = html! { @if !name.is_empty() { span.away { " " (said(name)) } } };
+    let button = html! { button.bad type="submit" { "Yes, " (verb.to_lowercase()) (of) } };
+    html! {
+        details.twice {
+            summary.button.bad { (verb) (of) }
+            (deed(seat, action, fields, &button))
+        }
+    }
+}
+
 /// A form that is one button and changes nothing: the way to what is asked further.
 pub(crate) fn ask(action: &str, name: &str, value: &str, button: &Markup) -> Markup {
     html! { form method="get" action=(action) { (hidden(name, value)) (button) } }

@@ -233,8 +233,17 @@ fn a_call_of_the_api_answers_json_and_a_page_html() {
     let html = |path: &str| Request::new("GET", path).header("Accept", "text/html");
     let answer = Client::new(world.server.api()).send(html("/v1/me")).expect(401);
     assert_eq!(answer.header("content-type"), Some("application/json"));
-    let answer = Client::new(world.server.api()).send(html("/nowhere")).expect(404);
-    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let answer = Client::new(world.server.api()).send(html("/nowhere/at/all")).expect(404);
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(answer.text().contains("<h1>Not found</h1>"), "{}", answer.text());
+    for request in [
+        html("/v1/nowhere"),
+        Request::new("GET", "/nowhere"),
+        Request::new("POST", "/nowhere").header("Accept", "text/html"),
+    ] {
+        let answer = Client::new(world.server.api()).send(request).expect(404);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+    }
     let answer = Client::new(world.server.api()).send(Request::new("PUT", "/tokens")).expect(405);
     assert_eq!(answer.header("content-type"), Some("application/json"));
 }

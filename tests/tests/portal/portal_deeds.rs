@@ -242,6 +242,7 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         assert_eq!(use_it(), 404);
         browser.open(&at(&server, "/tokens?member=new%40example.com"));
         browser.press("Revoke");
+        browser.press("Yes, revoke");
         eventually("it is revoked", || (use_it() == 401).then_some(()));
 
         browser.open(&at(&server, "/members"));
@@ -267,6 +268,7 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         browser.press("Change new@example.com");
         browser.comes_to("new@example.com - Packhouse");
         browser.press("Delete");
+        browser.press("Yes, delete");
         says(browser, "Deleted.");
         assert_eq!(member(), None);
         no_complaints(browser);

@@ -205,7 +205,6 @@ async fn shown(
     let held = if seat.form.text("do") == "save" { seat.form.clone() } else { Fields(held) };
     let filled = Filled::new(&held, of("save"));
     let fields = own_fields(seat, kind, &filled, Some(row)).await?;
-    let delete = html! { button.bad type="submit" { "Delete" } };
     let body = html! {
         (access_keys::section(seat, kind, row, of("create")).await?)
         form.card method="post" action=(seat.path) {
@@ -217,7 +216,7 @@ async fn shown(
         div.card.danger {
             h2 { "Delete" }
             p { "Its access keys are refused from then on." }
-            (parts::deed(seat, &seat.path, &[("do", "delete")], &delete))
+            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs = html! { p.crumbs { a href=(path) { (many) } } };

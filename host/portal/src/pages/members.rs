@@ -117,7 +117,6 @@ async fn one_page(seat: &Seat, id: &str, wrong: Option<&ApiError>) -> Answer {
     };
     let filled = Filled::new(&held, wrong);
     let reset = html! { button type="submit" { "Make a code for a new password" } };
-    let delete = html! { button.bad type="submit" { "Delete" } };
     let body = html! {
         form.card method="post" action="/members" {
             h2 { "What they may do" }
@@ -134,7 +133,7 @@ async fn one_page(seat: &Seat, id: &str, wrong: Option<&ApiError>) -> Answer {
         div.card.danger {
             h2 { "Delete" }
             p { "Their sessions end and their tokens are revoked. Service keys that they made go on." }
-            (parts::deed(seat, "/members", &[("do", "delete"), ("id", id)], &delete))
+            (parts::deed_in_two_steps(seat, "/members", &[("do", "delete"), ("id", id)], "Delete", ""))
         }
     };
     let crumbs = html! { p.crumbs { a href="/members" { "Members" } } };

@@ -10,7 +10,7 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use serde_json::{Value, json};
 
 use super::Routes;
-use super::tokens::choices;
+use super::tokens::reachable;
 use crate::field::{Choice, Filled, Text};
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
@@ -39,7 +39,12 @@ async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     kinds.dedup();
     let kinds: Vec<Choice> =
         kinds.iter().map(|kind| Choice { value: kind.clone(), label: kind_in_words(kind) }).collect();
-    let members = choices(seat).await?;
+    let reachable = reachable(seat).await?;
+    let members = reachable
+        .iter()
+        .filter(|row| row.kind != "group")
+        .map(|row| Choice { value: row.id.to_string(), label: format!("{} ({})", row.name, row.format) });
+    let members: Vec<Choice> = members.collect();
     let filled = Filled::new(&seat.form, wrong);
     let name = Text {
         label: "Name",

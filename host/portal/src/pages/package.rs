@@ -49,8 +49,8 @@ async fn page(seat: &Seat, wrong: Option<&packhouse_api::error::ApiError>) -> An
         @if may_delete(seat, &row) {
             div.card.danger {
                 h2 { "Delete" }
-                p { "All " (versions.len()) " versions of " (parts::said(package)) "." }
-                (parts::deed(seat, &seat.path, &[("do", "delete")], &html! { button.bad type="submit" { "Delete" } }))
+                p { "The package " (parts::said(package)) " with " (parts::count(versions.len() as u64, "version", "versions")) "." }
+                (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
             }
         }
     };
@@ -68,9 +68,15 @@ pub(super) fn crumbs(row: &RepositoryRow, package: Option<&str>) -> Markup {
     }
 }
 
-/// What the member holds in a hosted repository: for what is shown of the way, never for what may be done.
+/// What the member holds in a hosted repository whose format lets people change what is there: for what is shown of the way, never for
+/// what may be done.
 pub(super) fn rights(seat: &Seat, row: &RepositoryRow) -> Rights {
-    if row.kind == "hosted" { seat.actor.permissions().rights(row.id) } else { Rights::default() }
+    let plugin = seat.actor.app.runtime.plugin_of(row.id, &row.format);
+    if row.kind == "hosted" && plugin.is_some_and(|plugin| plugin.has_upkeep()) {
+        seat.actor.permissions().rights(row.id)
+    } else {
+        Rights::default()
+    }
 }
 
 fn may_delete(seat: &Seat, row: &RepositoryRow) -> bool {

@@ -81,7 +81,7 @@ pub(super) fn section(seat: &Seat, filled: &Filled<'_>, choices: &[Choice]) -> M
             (filled.checks(&format!("In {}", label(id)), &format!("of-{id}"), &actions(), ""))
         }
         @if !others.is_empty() {
-            (filled.checks("Repositories", "repositories", &others, "Where more than in every one may be done:"))
+            (filled.checks("Repositories", "repositories", &others, "Choose those in which the member may do more than in every repository:"))
             (filled.checks("In the repositories chosen", "chosen", &actions(), ""))
         }
     }

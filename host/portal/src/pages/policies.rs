@@ -285,7 +285,7 @@ async fn shown(seat: &Seat, rule: &Rule, preview: Option<&Preview>, wrong: Optio
         div.card.danger {
             h2 { "Delete" }
             p { "Its exceptions go with it." }
-            (deed("delete", button("Delete", "bad")))
+            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs =

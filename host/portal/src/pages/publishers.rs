@@ -100,8 +100,7 @@ fn rows(seat: &Seat, row: &RepositoryRow, publishers: &[PublisherRow]) -> Markup
                             }
                         }
                     }
-                    (parts::deed(seat, &path(row), &[("do", "delete"), ("publisher", &id)],
-                        &html! { button.bad type="submit" { "Delete " (parts::said(&name)) } }))
+                    (parts::deed_in_two_steps(seat, &path(row), &[("do", "delete"), ("publisher", &id)], "Delete", &name))
                 }
             }
         }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Routes;
 use super::repositories::{ROWS, after};
-use super::tokens::choices;
+use super::tokens::{choice, reachable};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -89,7 +89,7 @@ async fn listed(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let next = listed.rows.last().filter(|_| listed.more).map(|policy| policy.row.id.to_string());
     let policies: Vec<&Policy> = listed.rows.iter().collect();
     let filled = Filled::new(&seat.form, wrong);
-    let fields = rule_fields(&filled, &choices(seat).await?);
+    let fields = rule_fields(&filled, &hosted(seat).await?);
     let body = html! {
         @if policies.is_empty() {
             div.card.empty {
@@ -110,6 +110,11 @@ async fn listed(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of("Retention policies") }, &body))
 }
 
+/// The repositories to choose from: a policy deletes from hosted ones alone.
+async fn hosted(seat: &Seat) -> Result<Vec<Choice>, ApiError> {
+    Ok(reachable(seat).await?.iter().filter(|row| row.kind == "hosted").map(choice).collect())
+}
+
 /// The fields of a rule.
 fn rule_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
     let choice = |value: &str, label: &str| Choice { value: value.to_owned(), label: label.to_owned() };
@@ -121,7 +126,7 @@ fn rule_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
     html! {
         (filled.text(Text { label: "Name", name: "name", required: true, ..Text::default() }))
         (filled.check("Every hosted repository, also later ones", "every", false))
-        (filled.checks("Repositories", "repositories", repositories, "Hosted ones."))
+        (filled.checks("Repositories", "repositories", repositories, ""))
         fieldset {
             legend { "Which versions" }
             (filled.lines("Packages", "packages", "Patterns, one to a line, in which * stands for any text; empty: any.", ""))
@@ -231,7 +236,7 @@ async fn shown(seat: &Seat, policy: &Policy, preview: Option<&Preview>, wrong: O
     let saving = seat.form.text("do") == "save";
     let held = if saving { seat.form.clone() } else { fields(&policy.row.name, &policy.rule) };
     let filled = Filled::new(&held, wrong.filter(|_| saving));
-    let rule = rule_fields(&filled, &choices(seat).await?);
+    let rule = rule_fields(&filled, &hosted(seat).await?);
     let button = |word: &str, class: &str| html! { button type="submit" class=[(!class.is_empty()).then_some(class)] { (word) } };
     let deed = |name: &str, button: Markup| parts::deed(seat, &seat.path, &[("do", name)], &button);
     let enforced = policy.row.enforced;
@@ -258,7 +263,7 @@ async fn shown(seat: &Seat, policy: &Policy, preview: Option<&Preview>, wrong: O
         div.card.danger {
             h2 { "Delete" }
             p { "What it deleted can still be brought back from the trash." }
-            (deed("delete", button("Delete", "bad")))
+            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Retention policies" } } };

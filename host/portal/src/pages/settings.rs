@@ -8,11 +8,11 @@ use packhouse_api::forms;
 use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::{loaded, proxy_cache, repositories};
 use packhouse_config::repository_settings::{self, Wanted};
-use packhouse_store::RepositoryRow;
+use packhouse_store::{RepositoryId, RepositoryRow};
 use serde_json::{Map, Value, json};
 
 use super::repository::{named, sheet, tabs};
-use super::tokens::choices;
+use super::tokens::{choice, reachable};
 use super::{Routes, publishers, retention};
 use crate::confirm::{self, Deed, Given};
 use crate::field::{Choice, Filled, Text};
@@ -47,7 +47,6 @@ async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>
     let shows_credentials =
         plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
     let proxy = row.kind == repositories::PROXY;
-    let delete = html! { button.bad type="submit" { "Delete" } };
     let body = html! {
         (tabs(seat, row, "/settings"))
         @if row.kind != "hosted" && !proxy { (members_form(seat, row, of("members")).await?) }
@@ -58,7 +57,7 @@ async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>
             h2 { "Delete" }
             p { "The repository " strong { (row.name) } " with all that it holds." }
             @if let Some(wrong) = of("delete") { (parts::alert(wrong.message())) }
-            (parts::deed(seat, &seat.path, &[("do", "delete")], &delete))
+            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));
@@ -80,7 +79,7 @@ fn settings_form(seat: &Seat, row: &RepositoryRow, wrong: Option<&ApiError>) -> 
         label: "Upstream",
         name: "upstream",
         kind: "url",
-        hint: "Another server or way takes the credentials away.",
+        hint: "Stored credentials are removed if you name another server here, or change the way by which it is reached.",
         first: row.upstream.as_deref().unwrap_or_default(),
         ..Text::default()
     };
@@ -180,27 +179,25 @@ async fn members_form(
     row: &RepositoryRow,
     wrong: Option<&ApiError>,
 ) -> Result<Markup, ApiError> {
-    let all = choices(seat).await?;
-    let held: Vec<String> = row.members.iter().map(ToString::to_string).collect();
-    let name = |id: &str| {
-        all.iter().find(|choice| choice.value == id).map_or(id, |choice| choice.label.as_str()).to_owned()
+    let all = reachable(seat).await?;
+    let name = |id: RepositoryId| {
+        all.iter().find(|other| other.id == id).map_or_else(|| id.to_string(), |other| other.name.clone())
     };
-    let own = row.id.to_string();
-    let others: Vec<Choice> = all
-        .iter()
-        .filter(|choice| choice.value != own && !held.contains(&choice.value))
-        .map(|choice| Choice { value: choice.value.clone(), label: choice.label.clone() })
-        .collect();
+    // Members have the format of the group, and are no groups themselves.
+    let fits = |other: &&RepositoryRow| {
+        other.format == row.format && other.kind != row.kind && !row.members.contains(&other.id)
+    };
+    let others: Vec<Choice> = all.iter().filter(fits).map(choice).collect();
     let none = Fields::default();
     let filled = Filled::new(sent(seat, "members", &none), wrong);
     let fields = html! {
-        @if !held.is_empty() {
+        @if !row.members.is_empty() {
             fieldset {
                 legend { "Order" }
                 p.hint { "Clients see the first that has what they ask for. Empty a place to take a member out." }
-                @for (at, id) in held.iter().enumerate() {
+                @for (at, id) in row.members.iter().enumerate() {
                     div.field.inline {
-                        label for={ "place-" (id) } { "Place of " (name(id)) }
+                        label for={ "place-" (id) } { "Place of " (name(*id)) }
                         input id={ "place-" (id) } name={ "place-" (id) } type="number" min="1" value=(at + 1);
                     }
                 }

@@ -11,7 +11,7 @@ use packhouse_api::operations::{NewCredential, PageRequest, members};
 use packhouse_api::{forms, tokens as bodies};
 use packhouse_identity::access::State;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
-use packhouse_store::{TokenId, TokenRow};
+use packhouse_store::{RepositoryRow, TokenId, TokenRow};
 use serde_json::{Map, Value, json};
 
 use super::Routes;
@@ -36,11 +36,19 @@ pub(super) fn routes() -> Routes {
     vec![("/tokens", visit::page(show).merge(visit::form(act)))]
 }
 
+/// The repositories in which the member has any right.
+pub(super) async fn reachable(seat: &Seat) -> Result<Vec<RepositoryRow>, ApiError> {
+    Ok(members::me(&seat.actor).await?.repositories.into_iter().map(|one| one.row).collect())
+}
+
+/// A repository to choose.
+pub(super) fn choice(row: &RepositoryRow) -> Choice {
+    Choice { value: row.id.to_string(), label: row.name.clone() }
+}
+
 /// The repositories in which the member has any right, to choose from.
 pub(super) async fn choices(seat: &Seat) -> Result<Vec<Choice>, ApiError> {
-    let reachable = members::me(&seat.actor).await?.repositories;
-    let choice = |one: members::Reachable| Choice { value: one.row.id.to_string(), label: one.row.name };
-    Ok(reachable.into_iter().map(choice).collect())
+    Ok(reachable(seat).await?.iter().map(choice).collect())
 }
 
 async fn show(seat: Arc<Seat>) -> Answer {
@@ -98,7 +106,6 @@ pub(super) fn one(seat: &Seat, page: &str, token: &OwnedToken, choices: &[Choice
     let row = &token.row;
     let state = state(row, seat.actor.now);
     let rotate = html! { button type="submit" { "Rotate" span.away { " " (parts::said(&row.name)) } } };
-    let revoke = html! { button.bad type="submit" { "Revoke" span.away { " " (parts::said(&row.name)) } } };
     let id = row.id.to_string();
     let owner =
         token.owner.as_deref().filter(|owner| *owner != seat.actor.member().email).unwrap_or_default();
@@ -118,7 +125,7 @@ pub(super) fn one(seat: &Seat, page: &str, token: &OwnedToken, choices: &[Choice
         @if state.works() {
             div.acts {
                 (parts::ask(page, "rotate", &id, &rotate))
-                (parts::deed(seat, page, &[("do", "revoke"), ("id", &id), ("member", owner)], &revoke))
+                (parts::deed_in_two_steps(seat, page, &[("do", "revoke"), ("id", &id), ("member", owner)], "Revoke", &row.name))
             }
         }
     }
@@ -141,6 +148,7 @@ fn reach(row: &TokenRow, choices: &[Choice]) -> String {
     let others = row.repositories.len() - names.len();
     match (names.is_empty(), others) {
         (true, 0) => "no repository".to_owned(),
+        (true, 1) => "one repository".to_owned(),
         (true, others) => format!("{others} repositories"),
         (false, 0) => names.join(", "),
         (false, others) => format!("{} and {others} more", names.join(", ")),

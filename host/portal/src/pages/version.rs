@@ -252,7 +252,7 @@ fn deeds(seat: &Seat, told: &VersionPage) -> Markup {
             div.card.danger {
                 h2 { "Delete" }
                 p { "This version with its files. Who depends on it cannot fetch it any more." }
-                (parts::deed(seat, &seat.path, &[("do", "delete")], &html! { button.bad type="submit" { "Delete" } }))
+                (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
             }
         }
     }

@@ -220,7 +220,7 @@ async fn shown(seat: &Seat, hook: &WebhookRow, wrong: Option<&ApiError>) -> Answ
         div.card.danger {
             h2 { "Delete" }
             p { "It is told nothing more, also of what happened already." }
-            (deed("delete", html! { button.bad type="submit" { "Delete" } }))
+            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs =

@@ -123,18 +123,16 @@ impl Rule {
         let mut because = Vec::new();
         if let Some(days) = published_before_days {
             because.push(match judged.published_at {
-                _ if days == 0 && judged.published_at.is_none() => "published".to_owned(),
-                Some(at) if days == 0 || older(at, days, now) => format!("published {}", ago(at, now)),
+                _ if days == 0 => "the policy deletes versions of any age".to_owned(),
+                Some(at) if older(at, days, now) => format!("published {}", ago(at, now)),
                 _ => return None,
             });
         }
         if let Some(days) = not_downloaded_days {
             let last = judged.last_downloaded_at;
             because.push(match (last, judged.published_at) {
-                (Some(at), _) if days == 0 || older(at, days, now) => {
-                    format!("last downloaded {}", ago(at, now))
-                }
-                (None, _) if days == 0 => "not downloaded".to_owned(),
+                _ if days == 0 => "the policy deletes versions however often they are downloaded".to_owned(),
+                (Some(at), _) if older(at, days, now) => format!("last downloaded {}", ago(at, now)),
                 (None, Some(at)) if judged.counted && older(at, days, now) => {
                     format!("never downloaded, published {}", ago(at, now))
                 }
@@ -151,7 +149,6 @@ fn older(at: i64, days: u32, now: i64) -> bool {
 
 fn ago(at: i64, now: i64) -> String {
     match now.saturating_sub(at).max(0) / DAY_MS {
-        0 => "less than a day ago".to_owned(),
         1 => "1 day ago".to_owned(),
         days => format!("{days} days ago"),
     }
@@ -300,6 +297,27 @@ mod tests {
             "nobody counts its fetches"
         );
         assert!(!condemned(None, None, judged(0, None)));
+    }
+
+    #[test]
+    fn the_reason_names_an_age_only_where_the_rule_does() {
+        let judged = Judged {
+            package: "a",
+            version: "1",
+            published_at: Some(DAY_MS),
+            last_downloaded_at: None,
+            counted: true,
+            tagged: None,
+            prerelease: None,
+        };
+        let reason = |days: u32| {
+            let delete = serde_json::json!({"published_before_days": days});
+            let json = serde_json::json!({"repositories": "*", "match": {}, "delete": delete, "keep": {}, "max_deletes": 1});
+            rule(json).condemns(&judged, 2 * DAY_MS)
+        };
+        assert_eq!(reason(0).as_deref(), Some("the policy deletes versions of any age"));
+        assert_eq!(reason(1).as_deref(), Some("published 1 day ago"));
+        assert_eq!(reason(2), None);
     }
 
     #[test]
