@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use sqlx::error::DatabaseError;
+
 /// A failure of the store, as opposed to an outcome such as a stale commit, which is a value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -145,7 +147,7 @@ impl StoreError {
                 while let Some(deeper) = denied(cause).is_none().then(|| cause.source()).flatten() {
                     cause = deeper;
                 }
-                denied(cause).map_or_else(|| plain(&cause.to_string()), str::to_owned)
+                denied(cause).map_or_else(|| plain(&words(cause)), str::to_owned)
             }
             StoreError::Unreadable(part) => format!("{part} cannot be read"),
             StoreError::Corrupt(_) => "what is stored is damaged or missing".to_owned(),
@@ -167,10 +169,10 @@ impl StoreError {
 /// An error with its causes, each said once: some errors have their cause's words in their own, others leave them out.
 #[must_use]
 pub fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
+    let mut text = words(error);
     let mut next = error.source();
     while let Some(cause) = next {
-        let said = cause.to_string();
+        let said = words(cause);
         if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
@@ -178,6 +180,15 @@ pub fn causes(error: &(dyn Error + 'static)) -> String {
         next = cause.source();
     }
     text
+}
+
+/// What an error says of itself. sqlx ends PostgreSQL's words with a line of PostgreSQL's own source, which helps no operator.
+fn words(error: &(dyn Error + 'static)) -> String {
+    if let Some(sqlx::Error::Database(problem)) = error.downcast_ref::<sqlx::Error>() {
+        return format!("error returned from database: {}", problem.message());
+    }
+    let problem = error.downcast_ref::<Box<dyn DatabaseError>>();
+    problem.map_or_else(|| error.to_string(), |problem| problem.message().to_owned())
 }
 
 /// What a bucket answered, where its own words have more in them than others should see.

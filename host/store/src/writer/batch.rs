@@ -105,6 +105,10 @@ impl<'a> Batch<'a> {
                 held.insert((blob.repository, blob.sha256));
             }
         }
+        // Another server may have replaced the same bytes since, in a transaction for another repository.
+        let judged = jobs.iter().filter(|job| !locked.contains(&job.repository));
+        let replaced: BTreeSet<i64> = judged.flat_map(replaces).collect();
+        places.extend(sql::lock_places(transaction, &replaced).await?);
         let mut in_trash = HashSet::new();
         for kept in sql::in_trash(transaction, jobs.iter().filter_map(undoes)).await? {
             in_trash.insert(kept.entry);
@@ -431,6 +435,12 @@ impl Rows {
 
 fn undoes(job: &Job) -> Option<TrashId> {
     job.commit.as_deref().and_then(|commit| commit.undoes)
+}
+
+/// Rows whose bytes were found missing or damaged, and are to be replaced.
+fn replaces(job: &Job) -> impl Iterator<Item = i64> {
+    let examined = job.keeps.iter().filter(|row| row.fresh).filter_map(|row| row.examined.as_ref());
+    examined.filter(|examined| examined.condition != Condition::Sound).map(|examined| examined.id)
 }
 
 fn keys(job: &Job) -> impl Iterator<Item = (RepositoryId, &str)> {

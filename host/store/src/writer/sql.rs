@@ -38,7 +38,7 @@ pub(crate) const BLOBS: [&str; 2] = [
 ];
 const BLOBS_FIND: [Column; 5] =
     found!["repository": BIGINT, "sha256": BYTEA, "id": BIGINT, "place": TEXT, "held": BIGINT];
-/// Gives a row the bytes that were sent again, unless another server did so first.
+/// Gives a row the bytes that were sent again, in the place of those that were examined.
 pub(crate) const REPLACE: [&str; 2] = [
     "WITH sent (id, was, size, checked, place, data) AS (VALUES ",
     ") UPDATE blobs SET size = s.size, checked = s.checked, place = s.place, data = s.data, damaged_at = NULL \
@@ -201,6 +201,24 @@ fn hooked(row: &Row) -> Result<Option<RepositoryId>, StoreError> {
     let mut columns = row.columns();
     let id = RepositoryId(columns.int("id")?);
     Ok(columns.bool("hooked")?.then_some(id))
+}
+
+/// Where the bytes of these rows lie, by the rows' ids. On PostgreSQL the rows are locked until the transaction's end: what is returned
+/// is what the transaction that had a row locked before has left there.
+pub(super) async fn lock_places(
+    transaction: &mut Transaction,
+    rows: &BTreeSet<i64>,
+) -> Result<Vec<(i64, Option<String>)>, StoreError> {
+    let ids: Vec<_> = rows.iter().map(|id| [Value::from(*id)]).collect();
+    let end = if transaction.is_shared() { ") ORDER BY id FOR NO KEY UPDATE" } else { ")" };
+    let lock = MultiRow::new("SELECT id, place FROM blobs WHERE id IN (VALUES ", ids, end);
+    let found = transaction.fetch_each(vec![lock]).await?;
+    found.iter().flatten().map(read_place).collect()
+}
+
+fn read_place(row: &Row) -> Result<(i64, Option<String>), StoreError> {
+    let mut columns = row.columns();
+    Ok((columns.int("id")?, columns.opt_text("place")?))
 }
 
 /// A blob of an entry of the trash; none where the entry has none.

@@ -4,6 +4,7 @@
 use packhouse_store::{
     AuditEvent, Blob, Change, Commit, Expectation, HeldBlob, Outcome, Restored, StoreError,
 };
+use sqlx::{Connection, PgConnection};
 
 use super::support::{
     Tampering, World, applied, bytes, drain, in_all, in_kind, in_lasting, naming, read, removing,
@@ -25,7 +26,8 @@ mod lasting {
         a_flipped_byte_is_repaired,
         a_missing_blob_is_repaired,
         several_at_once_leave_one_copy,
-        what_is_sent_and_not_kept_repairs_too
+        what_is_sent_and_not_kept_repairs_too,
+        the_second_of_two_repairs_examines_what_the_first_stored
     );
 }
 
@@ -124,6 +126,30 @@ async fn several_at_once_leave_one_copy(world: World) -> World {
     // A copy that came too late can be kept once more.
     world.store.keep(world.repository, &copies).await.unwrap();
     drop(copies);
+    swept(world).await
+}
+
+/// While a repair waits for the row, another server gives it other bytes, and those are lost as well: the repair is acknowledged once its
+/// own bytes can be read.
+async fn the_second_of_two_repairs_examines_what_the_first_stored(world: World) -> World {
+    world.keep(&content()).await;
+    world.tamper(Tampering::Delete);
+    // So that nothing but the repair itself writes to the row.
+    world.sql("UPDATE blobs SET damaged_at = 1").await;
+    let mut other = PgConnection::connect(&world.config.database_url).await.unwrap();
+    for sql in ["BEGIN", "UPDATE blobs SET place = '00/lost', damaged_at = NULL"] {
+        sqlx::raw_sql(sql).execute(&mut other).await.unwrap();
+    }
+    let (store, repository) = (world.store.clone(), world.repository);
+    let copy = world.stage(&content(), &[]).await;
+    let second = tokio::spawn(async move { store.keep(repository, &[copy]).await });
+    let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while world.numbers(waiting).await == [0] {
+        assert!(!second.is_finished(), "it did not wait");
+    }
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    second.await.unwrap().unwrap();
+    is_whole(&world, &content()).await;
     swept(world).await
 }
 
