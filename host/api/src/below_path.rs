@@ -95,7 +95,8 @@ async fn within(mut answer: Response, path: &str) -> Response {
     }
 }
 
-/// An address on this host, with the path in front; none for another host's, and for one that has it already.
+/// An address on this host, with the path in front; none for another host's, and for one that has it already, as a `return_to` may. The
+/// server does not start with a path that begins like a page or a call, so no page lies where an address only seems to have it.
 fn outer(address: &str, path: &str) -> Option<String> {
     let own = address.starts_with('/') && !address.starts_with("//");
     let inner = address.split(['?', '#']).next().unwrap_or_default();

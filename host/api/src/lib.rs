@@ -79,6 +79,9 @@ use openapi::Document;
 /// What a handler gives back.
 type Answer = Result<Response, ApiError>;
 
+/// The first segments of the paths of calls, health and metrics.
+pub const FIRST_SEGMENTS: [&str; 4] = ["v1", "livez", "readyz", "metrics"];
+
 /// The address at the other end of the connection; the listener puts it into each request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);

@@ -33,6 +33,7 @@ async fn every_route_is_described_and_every_description_served() {
     let calls = described.values().map(|item| item.as_object().unwrap().len()).sum::<usize>();
     assert_eq!(calls, described_endpoints().len());
     for Endpoint { method, path, .. } in described_endpoints() {
+        assert!(FIRST_SEGMENTS.contains(&packhouse_config::addresses::first_segment(&path)), "{path}");
         assert!(described[&path][method.as_str().to_lowercase()].is_object(), "{method} {path}");
         let plain = path.replace(['{', '}'], "");
         let said = world.call("", "TRACE", &plain, Value::Null).await.is(405, "method_not_allowed");

@@ -52,6 +52,23 @@ fn is_one(packages: &str, api: &str) -> bool {
     packages == api && !packages.ends_with(":0")
 }
 
+/// A public address of packages. Its path does not begin like one of the repository host: a proxy may take it off before a request
+/// arrives.
+pub fn base_url(text: &str) -> Result<Url, String> {
+    let url = values::public_url(text)?;
+    if RESERVED.contains(&first_segment(url.path())) {
+        return Err("has a path that begins like one of the repository host, so a request could mean either; write as in \
+            https://tools.example/packages"
+            .to_owned());
+    }
+    Ok(url)
+}
+
+/// The first segment of a path, without slashes; empty for the root.
+pub fn first_segment(path: &str) -> &str {
+    path.trim_start_matches('/').split('/').next().unwrap_or_default()
+}
+
 fn path_of(url: &Url) -> &str {
     url.path().trim_end_matches('/')
 }
@@ -71,10 +88,9 @@ impl Reader<'_> {
         if !is_one(packages, api) {
             return Ok(());
         }
-        let base_url = self.parse_some("base_url", values::public_url)?;
+        let base_url = self.parse_some("base_url", base_url)?;
         let api_url = self.parse_some("api_url", values::public_url)?;
         let (base, api) = (base_url.as_ref().map_or("", path_of), api_path(api_url.as_ref(), true));
-        let first = api.trim_start_matches('/').split('/').next().unwrap_or_default();
         let below = |path: &str, other: &str| {
             path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
@@ -88,7 +104,7 @@ impl Reader<'_> {
                 different paths, or another api_listen";
             return Err(self.mistake("base_url", reason));
         }
-        if RESERVED.contains(&first) {
+        if RESERVED.contains(&first_segment(api)) {
             let reason = "has a path that packages have already; write as in https://packages.example/portal";
             return Err(self.mistake("api_url", reason));
         }

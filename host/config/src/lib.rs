@@ -1,7 +1,7 @@
 //! What the operator sets: from a TOML file, the environment and the command line, later ones winning, each value
 //! with where it came from. Strict: a key that is not known is an error that names the nearest one.
 
-mod addresses;
+pub mod addresses;
 mod advisories;
 mod attestations;
 mod bound_keys;
@@ -44,7 +44,7 @@ pub use networks::{Network, UpstreamNetwork, upstream_networks};
 pub use reload::{Changed, Sources};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
 pub use setting::{Setting, Settings, Source};
-pub use values::{SHORTEST_SEALING_KEY, bytes, public_url};
+pub use values::{SHORTEST_SEALING_KEY, bytes};
 pub use webhooks::WebhookBounds;
 
 /// All settings, checked.
@@ -251,7 +251,7 @@ impl Config {
             api_listen: read.parse("api_listen", values::address)?,
             metrics_listen: read.parse_some("metrics_listen", values::address)?,
             metrics_allow: read.parse("metrics_allow", networks::networks)?,
-            base_url: read.parse_some("base_url", values::public_url)?,
+            base_url: read.parse_some("base_url", addresses::base_url)?,
             api_url: read.parse_some("api_url", values::public_url)?,
             store: read.store(&data)?,
             runtime: RuntimeConfig {

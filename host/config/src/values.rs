@@ -127,7 +127,7 @@ fn wrong_url(why: &str) -> String {
 }
 
 /// An http or https address without a query or a fragment; its path, where it has one, needs no encoding.
-pub fn public_url(text: &str) -> Result<url::Url, String> {
+pub(crate) fn public_url(text: &str) -> Result<url::Url, String> {
     let wrong = wrong_url;
     let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);

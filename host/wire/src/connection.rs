@@ -1,10 +1,11 @@
-//! One open connection as the requests on it and its listener see it: how many requests are under way, since when there are none, and
-//! how much memory their answers may hold while the client does not take them.
+//! One open connection as the requests on it and its listener see it: whose it is, how many requests are under way, since when there
+//! are none, and how much memory their answers may hold while the client does not take them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use packhouse_config::client_network::ClientNetwork;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -37,18 +38,24 @@ pub struct ConnectionState {
     http2: AtomicBool,
     /// What all connections may hold.
     budget: Arc<SendBudget>,
+    network: Mutex<Option<ClientNetwork>>,
 }
 
 impl ConnectionState {
     /// Of a connection that has just been accepted, on a server without others.
     pub fn new() -> Arc<Self> {
-        Self::until(&CancellationToken::new(), Arc::default())
+        Self::until(&CancellationToken::new(), Arc::default(), None)
     }
 
-    /// Of one that is to be closed when `stop` is cancelled at the latest, and shares a budget with others.
-    pub fn until(stop: &CancellationToken, budget: Arc<SendBudget>) -> Arc<Self> {
+    /// Of one that is to be closed when `stop` is cancelled at the latest, shares a budget with others, and counts as this network's.
+    pub fn until(
+        stop: &CancellationToken,
+        budget: Arc<SendBudget>,
+        network: Option<ClientNetwork>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             budget,
+            network: Mutex::new(network),
             opened: Instant::now(),
             under_way: AtomicUsize::new(0),
             idle_since: AtomicU64::new(0),
@@ -57,6 +64,16 @@ impl ConnectionState {
             close: stop.child_token(),
             http2: AtomicBool::new(false),
         })
+    }
+
+    /// The network as whose it counts; none for a trusted proxy's, which stands for many clients.
+    pub fn network(&self) -> Option<ClientNetwork> {
+        *self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts it as this network's from now on. Returns the network before.
+    pub(crate) fn set_network(&self, network: ClientNetwork) -> Option<ClientNetwork> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner).replace(network)
     }
 
     /// A request came on it by HTTP/2.
@@ -233,7 +250,7 @@ mod tests {
         const BYTES: usize = 1024 * 1024;
         let budget = Arc::new(SendBudget::within(6 * BYTES));
         let connection = || {
-            let connection = ConnectionState::until(&CancellationToken::new(), Arc::clone(&budget));
+            let connection = ConnectionState::until(&CancellationToken::new(), Arc::clone(&budget), None);
             connection.set_http2();
             connection
         };

@@ -75,6 +75,9 @@ pub enum Holds {
     ByLength,
 }
 
+/// Tells of a request's path whether it is of one kind.
+pub type JudgesPath = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// What holds on one listener.
 #[derive(Clone)]
 pub struct Rules {
@@ -98,6 +101,9 @@ pub struct Rules {
     pub budget: Arc<SendBudget>,
     /// Whether answers are held by the service, which knows what they are made of, or else here by their length.
     pub holds: Holds,
+    /// Whether a path is a call's, on a listener that serves the API beside packages. Calls have the bounds that they have on a
+    /// listener of their own: they need no descriptors, and their answers are held by their length.
+    pub is_call: Option<JudgesPath>,
     /// Cancelled when the server is about to stop: clients are told to come back on another connection.
     pub draining: CancellationToken,
     /// Cancelled when nothing new is to be accepted.
@@ -113,6 +119,14 @@ impl Rules {
     /// The same with so many requests under way at one time.
     pub fn with_requests(self, requests: usize) -> Self {
         Self { requests: Some(Arc::new(Semaphore::new(requests))), ..self }
+    }
+
+    /// Where a request to this path needs a place, and by whom its answer is held.
+    fn bounds_of(&self, path: &str) -> (Option<Arc<Semaphore>>, Holds) {
+        match &self.is_call {
+            Some(is_call) if is_call(path) => (None, Holds::ByLength),
+            _ => (self.requests.clone(), self.holds),
+        }
     }
 }
 
@@ -186,7 +200,7 @@ async fn next(
 async fn connection<M, S, B>(
     stream: TcpStream,
     peer: SocketAddr,
-    mut admitted: Admitted,
+    admitted: Admitted,
     rules: Rules,
     make: Arc<M>,
 ) where
@@ -197,7 +211,7 @@ async fn connection<M, S, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let limits = rules.limits.get();
-    let Some(Opened { stream, peer, hsts }) = open(stream, peer, &mut admitted, &rules).await else { return };
+    let Some(Opened { stream, peer, hsts }) = open(stream, peer, &admitted, &rules).await else { return };
     let state = &admitted.state;
     let streams = StreamExecutor::new(limits.send_idle);
     let builder = builder(&rules, &limits, streams.clone());
@@ -257,7 +271,8 @@ where
         let outbox = http2.then(|| self.streams.announce());
         let (service, state, draining) =
             (Arc::clone(&self.service), Arc::clone(&self.state), self.rules.draining.clone());
-        let (requests, hsts, holds) = (self.rules.requests.clone(), self.hsts.clone(), self.rules.holds);
+        let (requests, holds) = self.rules.bounds_of(request.uri().path());
+        let hsts = self.hsts.clone();
         Box::pin(async move {
             if http2 {
                 state.set_http2();
@@ -334,6 +349,25 @@ mod tests {
         shutdown: Duration::from_secs(30),
     };
 
+    /// Rules of a plain listener that trusts no proxy.
+    pub(super) fn rules(stop: &CancellationToken) -> Rules {
+        Rules {
+            limits: Live::new(LIMITS),
+            connections: LIMITS.connections,
+            requests: None,
+            trusted: Live::new(Vec::new()),
+            proxy_protocol: false,
+            tls: None,
+            hsts: None,
+            windows: Windows::UPLOADS,
+            budget: Arc::default(),
+            holds: Holds::ByService,
+            is_call: None,
+            draining: CancellationToken::new(),
+            stop: stop.clone(),
+        }
+    }
+
     /// Serves answers without content once the body is read, and says what each connection was sent.
     async fn exchange(requests: &[&[u8]]) -> Vec<String> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -353,21 +387,7 @@ mod tests {
                 Ok(Response::builder().status(status).body(Body::empty()).unwrap())
             })
         };
-        let rules = Rules {
-            limits: Live::new(LIMITS),
-            connections: LIMITS.connections,
-            requests: None,
-            trusted: Live::new(Vec::new()),
-            proxy_protocol: false,
-            tls: None,
-            hsts: None,
-            windows: Windows::UPLOADS,
-            budget: Arc::default(),
-            holds: Holds::ByService,
-            draining: CancellationToken::new(),
-            stop: stop.clone(),
-        };
-        let server = tokio::spawn(serve(listener, rules, service));
+        let server = tokio::spawn(serve(listener, rules(&stop), service));
         let mut answers = Vec::new();
         for request in requests {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -409,6 +429,16 @@ mod tests {
             let request = String::from_utf8_lossy(&request[..request.len().min(90)]);
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{request}\n→ {answer}");
         }
+    }
+
+    #[test]
+    fn calls_on_a_shared_listener_have_the_bounds_of_a_listener_of_their_own() {
+        let packages = rules(&CancellationToken::new()).with_requests(1);
+        let shared = Rules { is_call: Some(Arc::new(|path: &str| path == "/call")), ..packages };
+        let (places, holds) = shared.bounds_of("/call");
+        assert!(places.is_none() && holds == Holds::ByLength);
+        let (places, holds) = shared.bounds_of("/other");
+        assert!(places.is_some() && holds == Holds::ByService);
     }
 
     #[tokio::test]

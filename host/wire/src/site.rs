@@ -63,6 +63,11 @@ impl Site {
         &self.text
     }
 
+    /// Name and port; the port is left out where it is the scheme's own.
+    pub fn authority(&self) -> &str {
+        self.text.split_once("://").map_or(self.text.as_str(), |(_, authority)| authority)
+    }
+
     /// The name alone; an IPv6 address stands in brackets.
     pub fn name(&self) -> &str {
         &self.name

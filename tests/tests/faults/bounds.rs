@@ -52,6 +52,23 @@ fn what_caches_answer_and_what_waits_is_counted() {
 }
 
 #[test]
+fn hosts_that_clients_make_up_take_no_place_from_the_servers_own() {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "counted");
+    let metadata = "org/example/a/maven-metadata.xml";
+    // More hosts than anything is remembered of.
+    for number in 0..100 {
+        let client = repository.client.clone().with("Host", &format!("h{number}.example"));
+        client.get(&repository.path(metadata)).expect(404);
+    }
+    repository.put(&file(1), "x").expect(201);
+    let hits = || measured(&server, "packhouse_cache_lookups_total{cache=\"responses\",result=\"hit\"}");
+    let before = hits();
+    (0..3).for_each(|_| drop(repository.get(metadata).expect(200)));
+    assert_eq!(hits() - before, 2.0);
+}
+
+#[test]
 fn a_query_that_no_plugin_looks_at_finds_what_is_kept() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "counted");

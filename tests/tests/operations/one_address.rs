@@ -210,12 +210,29 @@ fn doctor_objects_to_addresses_that_cannot_work_together() {
         doctor(&one, &base_url, &api_url).refused(words);
     }
     doctor(&other, site, site).refused("cannot tell packages from the portal");
+    doctor(&other, site, &format!("{site}/tokens")).refused("a request could mean either");
+    doctor(&other, &format!("{site}/repositories"), site).refused("a request could mean either");
     for (api, base_url, api_url) in [
         (&one, format!("{site}/packages"), format!("{site}/portal")),
         (&other, site.to_owned(), format!("{site}/portal")),
     ] {
         let said = doctor(api, &base_url, &api_url);
         assert!(!said.text.contains("WRONG") || !said.text.contains("api_url"), "{}", said.text);
+    }
+}
+
+#[test]
+fn a_path_that_begins_like_one_below_it_is_refused_at_the_start() {
+    for (setting, path) in [
+        ("--api-url", "tokens"),
+        ("--api-url", "sign-in/portal"),
+        ("--api-url", "assets"),
+        ("--api-url", "v1"),
+        ("--base-url", "repositories/packages"),
+    ] {
+        let url = format!("http://tools.example/{path}");
+        let (status, said) = Server::with().arg(setting).arg(&url).start_refused();
+        assert!(!status.success() && said.contains("a request could mean either"), "{url}: {said}");
     }
 }
 

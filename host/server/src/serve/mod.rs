@@ -21,6 +21,7 @@ mod supervisor;
 mod watch;
 
 pub(crate) use acme::Shelf;
+pub(crate) use addresses::check_api_path;
 pub(crate) use private::{as_the_author_has_it, holds_others, make_files_private};
 pub(crate) use stop::end_with_stdin;
 
@@ -76,6 +77,7 @@ pub(crate) fn alone(config: &Config) -> anyhow::Result<Option<std::fs::File>> {
 
 /// Serves until SIGTERM or SIGINT; at SIGHUP the settings are read again. An error is one that kept it from starting.
 pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
+    check_api_path(&config)?;
     metrics::install()?;
     private::data_folder(&config)?;
     descriptors::raise();

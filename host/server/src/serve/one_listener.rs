@@ -1,4 +1,5 @@
-//! One listener for both hosts: portal and API below their path, with `/metrics`, and packages everywhere else.
+//! One listener for both hosts: portal and API below their path, with `/metrics`, and packages everywhere else. Each request is bounded,
+//! counted and answered as it is on its host's own listener.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use packhouse_app::App;
 use packhouse_packages::Packages;
-use packhouse_wire::listen;
+use packhouse_wire::listen::{self, Rules};
 use packhouse_wire::path::below;
 use tokio::net::TcpListener;
 
@@ -19,7 +20,9 @@ use super::answer;
 
 /// Serves both until the program stops and what was in flight is answered.
 pub(super) async fn run(app: Arc<App>, router: Router, listener: TcpListener) {
-    let rules = Packages::rules(&app);
+    let calls = Arc::clone(&app);
+    let is_call = move |path: &str| is_for_api(&calls, path);
+    let rules = Rules { is_call: Some(Arc::new(is_call)), ..Packages::rules(&app) };
     let (packages, meters) = (Packages::start(Arc::clone(&app)), Arc::clone(&app.meters.api));
     let make = move |peer: SocketAddr| {
         let (app, packages, router) = (Arc::clone(&app), packages.clone(), router.clone());

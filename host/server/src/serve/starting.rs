@@ -113,6 +113,7 @@ fn rules(config: &Config, stop: &CancellationToken) -> Rules {
         windows: Windows::CALLS,
         budget: Arc::default(),
         holds: Holds::ByLength,
+        is_call: None,
         draining: stop.clone(),
         stop: stop.clone(),
     }

@@ -42,7 +42,6 @@ pub(super) struct Admitted {
     pub(super) state: Arc<ConnectionState>,
     admission: Arc<Admission>,
     id: u64,
-    network: Option<ClientNetwork>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -75,10 +74,11 @@ impl Admission {
         if network.is_some_and(|network| !open.count(network, self.per_network())) {
             return None;
         }
-        let (id, state) = (open.next, ConnectionState::until(&rules.stop, Arc::clone(&rules.budget)));
+        let id = open.next;
+        let state = ConnectionState::until(&rules.stop, Arc::clone(&rules.budget), network);
         open.next += 1;
         open.connections.insert(id, Arc::clone(&state));
-        Some(Admitted { state, admission: Arc::clone(self), id, network, _place: place })
+        Some(Admitted { state, admission: Arc::clone(self), id, _place: place })
     }
 
     /// How many connections one network may have: never all of them.
@@ -125,13 +125,13 @@ impl Open {
 
 impl Admitted {
     /// A proxy has said whose connection it is: from now on it counts as theirs. False where they have as many as they may.
-    pub(super) fn belongs_to(&mut self, client: IpAddr) -> bool {
+    pub(super) fn belongs_to(&self, client: IpAddr) -> bool {
         let network = ClientNetwork::of(client);
         let mut open = self.admission.open();
         if !open.count(network, self.admission.per_network()) {
             return false;
         }
-        if let Some(before) = self.network.replace(network) {
+        if let Some(before) = self.state.set_network(network) {
             open.uncount(before);
         }
         true
@@ -142,8 +142,34 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         let mut open = self.admission.open();
         open.connections.remove(&self.id);
-        if let Some(network) = self.network {
+        if let Some(network) = self.state.network() {
             open.uncount(network);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::rules;
+    use super::*;
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn a_connection_counts_as_its_clients_and_one_of_a_proxy_as_the_named_clients() {
+        let trusted = Live::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let rules = Rules { trusted, ..rules(&CancellationToken::new()) };
+        let admission = Admission::new(&rules);
+        let admit = async |peer: IpAddr| {
+            let place = admission.place().await.unwrap();
+            admission.admit(peer, place, &rules).unwrap()
+        };
+        let client = IpAddr::from([192, 0, 2, 1]);
+        let (direct, proxied) = (admit(client).await, admit([10, 0, 0, 1].into()).await);
+        assert_eq!(direct.state.network(), Some(ClientNetwork::of(client)));
+        assert_eq!(proxied.state.network(), None);
+        assert!(proxied.belongs_to(client));
+        assert_eq!(proxied.state.network(), direct.state.network());
+        drop((direct, proxied));
+        assert!(admission.open().networks.is_empty());
     }
 }

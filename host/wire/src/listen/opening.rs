@@ -42,7 +42,7 @@ pub(super) struct Opened {
 pub(super) async fn open(
     stream: TcpStream,
     peer: SocketAddr,
-    admitted: &mut Admitted,
+    admitted: &Admitted,
     rules: &Rules,
 ) -> Option<Opened> {
     if rules.tls.is_none() && !rules.proxy_protocol {
@@ -73,7 +73,7 @@ pub(super) async fn open(
 async fn begin(
     mut stream: TcpStream,
     mut peer: SocketAddr,
-    admitted: &mut Admitted,
+    admitted: &Admitted,
     rules: &Rules,
 ) -> io::Result<Option<Opened>> {
     let from_proxy =

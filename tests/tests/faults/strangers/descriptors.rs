@@ -2,12 +2,17 @@
 
 use std::net::Ipv4Addr;
 
-use packhouse_tests::{Client, MavenRepository, Request, Server, payload};
+use packhouse_tests::http::basic;
+use packhouse_tests::server::{OWNER, eventually};
+use packhouse_tests::{Api, Client, MavenRepository, Request, Server, payload};
+use serde_json::json;
 
-use super::h2c::block_on;
+use super::h2c::{Http2, block_on};
 
 /// As few as a server can start with.
 const FEW: &str = "--nofile=256:256";
+/// Requests for packages that have a place at one time with so few.
+const PLACES: usize = 16;
 
 fn with_few() -> Server {
     Server::with().wrapped_in(&["prlimit", FEW]).start()
@@ -78,7 +83,7 @@ fn a_crowd_of_connections_leaves_descriptors_for_requests() {
             }
         }
     });
-    packhouse_tests::server::eventually("it serves as before", || {
+    eventually("it serves as before", || {
         outcome(repository.client.try_send(Request::new("GET", &path))).filter(|(status, _)| *status == 200)
     });
     repository.put(&jar(1), payload::bytes(2, 100_000)).expect(201);
@@ -93,7 +98,7 @@ fn more_requests_than_descriptors_allow_wait_or_are_told() {
     let server = with_few();
     let repository = MavenRepository::create(&server, "waiting");
     repository.put(&jar(0), payload::bytes(1, 100_000)).expect(201);
-    let credential = packhouse_tests::http::basic(packhouse_tests::server::OWNER, &repository.token.secret);
+    let credential = basic(OWNER, &repository.token.secret);
     block_on(async {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut uploads = Vec::new();
@@ -126,4 +131,35 @@ fn more_requests_than_descriptors_allow_wait_or_are_told() {
     });
     repository.get(&jar(0)).expect(200);
     assert!(!server.log().contains("cannot be reached"));
+}
+
+#[test]
+fn uploads_that_have_all_places_hold_up_no_call_on_the_same_listener() {
+    let server = Server::with().wrapped_in(&["prlimit", FEW]).on_one_listener().start();
+    let api = Api::below(server.anonymous(), "/portal");
+    let body = json!({"name": "files", "format": "generic", "kind": "hosted"});
+    let id = api.post("/v1/repositories", &body).expect(201).field("id");
+    let token = api.create_token(&[&id], &["read", "write"], None);
+    let credential = basic(OWNER, &token.secret);
+    let fields = [("authorization", credential.as_str())];
+    block_on(async {
+        let mut connection = Http2::open(server.packages(), 64 * 1024).await;
+        let mut uploads = Vec::new();
+        for number in 0..PLACES {
+            let path = format!("/repositories/files/{number}.txt");
+            uploads.push(connection.begin("PUT", &path, &fields, true).await);
+        }
+        let client = server.anonymous();
+        let taken = format!("packhouse_requests_in_flight{{host=\"packages\"}} {PLACES}");
+        let have_all = move || client.get("/metrics").text().lines().any(|line| line == taken).then_some(());
+        let all_taken = tokio::task::spawn_blocking(|| eventually("the uploads have all places", have_all));
+        all_taken.await.unwrap();
+        let (waiting, _) = connection.begin("GET", "/repositories/files/0.txt", &fields, false).await;
+        let (call, _) = connection.begin("GET", "/portal/v1/me", &[], false).await;
+        tokio::select! {
+            biased;
+            answer = waiting => panic!("a request without a place was answered first: {answer:?}"),
+            answer = call => assert_eq!(answer.unwrap().status(), 401),
+        }
+    });
 }

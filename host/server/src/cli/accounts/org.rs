@@ -86,7 +86,7 @@ fn view(row: &OrganizationRow) -> Value {
 }
 
 fn public(base_url: &Url) -> anyhow::Result<(String, String)> {
-    let base_url = &packhouse_config::public_url(base_url.as_str())
+    let base_url = &packhouse_config::addresses::base_url(base_url.as_str())
         .map_err(|reason| anyhow!("the base URL {base_url} {reason}"))?;
     let host = public_url::host(base_url).context("the base URL has no host")?;
     Ok((public_url::text(base_url), host))

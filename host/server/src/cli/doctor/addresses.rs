@@ -7,6 +7,7 @@ use packhouse_config::tls::AcmeChallenge;
 use url::Url;
 
 use super::Findings;
+use crate::serve::check_api_path;
 use crate::unbound::unbound;
 
 /// Looks at listeners and public addresses. Beside a running server the ports are its own.
@@ -62,6 +63,9 @@ fn together(config: &Config, findings: &mut Findings) {
             "{label} is the address of base_url too, and a client cannot tell packages from the portal there; give it a path, as in \
              https://packages.example/portal"
         ));
+    }
+    if let Err(error) = check_api_path(config) {
+        findings.wrong(error.to_string());
     }
     if let Some(listen) = config.unspecified_listener() {
         let label = config.sources.label(listen);
