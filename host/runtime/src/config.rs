@@ -71,7 +71,7 @@ pub struct PluginConfig {
 /// Bounds of one call.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Linear memory of one instance, in bytes.
+    /// Linear memory of one instance, all its memories together, in bytes.
     pub memory_bytes: usize,
     /// How long one call may take, but for the host's own work on bulk bytes.
     pub call_timeout: Duration,

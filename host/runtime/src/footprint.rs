@@ -7,7 +7,8 @@ use crate::config::Limits;
 /// Bytes of a page of memory.
 const PAGE: u64 = 64 << 10;
 
-/// Bytes of the largest memory that an instance begins with; none where that depends on what the component is linked with.
+/// Bytes of the largest memory that an instance begins with; none where that depends on what the component is linked with. With several
+/// memories an instance begins with more, but wasmtime does not tell the sizes of the others.
 pub(crate) fn memory_bytes(component: &Component) -> Option<usize> {
     let pages = component.resources_required()?.max_initial_memory_size.unwrap_or(0);
     usize::try_from(pages.checked_mul(PAGE)?).ok()
@@ -23,9 +24,11 @@ pub(crate) fn fits(component: &Component, most: usize) -> Result<(), String> {
     }
 }
 
-/// Bytes of memory with which it is asked what it is: the default limit, unless it begins with more.
+/// Bytes of memory with which it is asked what it is: the default limit, unless it may begin with more.
 pub(crate) fn to_describe(component: &Component) -> usize {
-    Limits::default().memory_bytes.max(memory_bytes(component).unwrap_or(0))
+    let memories = component.resources_required().map_or(0, |required| required.num_memories);
+    let most = memory_bytes(component).unwrap_or(0).saturating_mul(memories as usize);
+    Limits::default().memory_bytes.max(most)
 }
 
 #[cfg(test)]
@@ -44,7 +47,7 @@ mod tests {
         let engine = Engine::default();
         let component = Component::new(&engine, wat::parse_str(text).unwrap()).unwrap();
         assert_eq!(memory_bytes(&component), Some(100 << 20));
-        assert_eq!(to_describe(&component), 100 << 20);
+        assert_eq!(to_describe(&component), 200 << 20, "room for two of that size");
         assert_eq!(fits(&component, 100 << 20), Ok(()));
         let refused = fits(&component, (100 << 20) - 1).unwrap_err();
         assert!(

@@ -175,7 +175,7 @@ impl Runner {
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
         store.data_mut().end_call(result.as_ref().err());
-        self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
+        self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.bytes());
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
             let (plugin, function, request_id) = (&*self.plugin, name.function, &*name.head.request_id);
             if name.is_aside() {
@@ -367,6 +367,38 @@ mod tests {
             repository_id: None,
             head: Arc::default(),
         }
+    }
+
+    #[tokio::test]
+    async fn core_instances_share_the_memory_of_a_call() {
+        const PAGE: usize = 64 << 10;
+        let text = r#"(component
+            (core module $module
+                (memory 1)
+                (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0))))
+            (core instance $a (instantiate $module))
+            (core instance $b (instantiate $module))
+            (func (export "a") (param "pages" u32) (result s32) (canon lift (core func $a "grow")))
+            (func (export "b") (param "pages" u32) (result s32) (canon lift (core func $b "grow"))))"#;
+        let engine = engine(&EngineOptions { pool: None, memory_bytes: 4 * PAGE }).unwrap();
+        let component = Component::new(&engine, wat::parse_str(text).unwrap()).unwrap();
+        let linked = crate::imports::linker(&engine, false).unwrap().instantiate_pre(&component).unwrap();
+        let limits = Limits { memory_bytes: 4 * PAGE, ..Limits::default() };
+        let runner = Runner::new(engine, "pages".into(), limits, Arc::new(Semaphore::new(1)));
+        let state = || {
+            let (plugin, limits) = (Arc::clone(&runner.plugin), Arc::clone(&runner.limits));
+            HostState::within(Phase::Serve, plugin, limits, Arc::default())
+        };
+        let call = runner.run(name(), state, &linked, async |store, instance| {
+            let a = instance.get_typed_func::<(u32,), (i32,)>(&mut *store, "a")?;
+            let b = instance.get_typed_func::<(u32,), (i32,)>(&mut *store, "b")?;
+            let (before,) = a.call_async(&mut *store, (2,)).await?;
+            let (refused,) = b.call_async(&mut *store, (1,)).await?;
+            Ok(([before, refused], store.data().memory.refused()))
+        });
+        let (grown, refused) = call.await.unwrap();
+        assert_eq!(grown, [1, -1], "two pages to begin with and two more are all four");
+        assert_eq!(refused, Some((5 * PAGE, 4 * PAGE)));
     }
 
     #[tokio::test]

@@ -40,7 +40,7 @@ impl Meters {
     pub(crate) fn new(plugin: &str) -> Meters {
         metrics::describe_counter!(CALLS, "Calls of plugins by function and outcome");
         metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time that plugin calls took");
-        metrics::describe_histogram!(MEMORY, metrics::Unit::Bytes, "Largest linear memory of plugin calls");
+        metrics::describe_histogram!(MEMORY, metrics::Unit::Bytes, "Linear memory of plugin calls");
         metrics::describe_histogram!(
             WAITED,
             metrics::Unit::Seconds,

@@ -14,6 +14,8 @@ use crate::state::{Access, HostState, Phase};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
+/// Files that one answer may belong to.
+const MAX_FILES: usize = 16;
 
 /// Bytes of the reason why a proxy is left out of an answer; what goes beyond is cut.
 const MAX_REASON_BYTES: usize = 1024;
@@ -125,7 +127,10 @@ impl HostFetch for HostState {
         path: String,
     ) -> Result<()> {
         self.fetch_step(&fetch, name.len() + version.len() + path.len(), |it| {
-            it.part_of = Some((name, version, path));
+            if it.part_of.len() >= MAX_FILES {
+                return Err(format!("a fetch belongs to over {MAX_FILES} files"));
+            }
+            it.part_of.push((name, version, path));
             Ok(())
         })
     }

@@ -69,17 +69,20 @@ pub struct Fetch {
     pub limit: Option<u64>,
     /// Package, version and path to show it as once it is kept.
     pub show_as: Option<(String, String, String)>,
-    /// Package, version and path of the file that it belongs to.
-    pub part_of: Option<(String, String, String)>,
+    /// Package, version and path of each file that it belongs to.
+    pub part_of: Vec<(String, String, String)>,
     /// The plugin reads the reply, and no policy judges it.
     pub is_metadata: bool,
 }
 
 impl Fetch {
-    /// Package, version and path by which the reply is judged.
+    /// Package, version and path of the files by which the reply is judged: it may be served where one of them may.
     #[must_use]
-    pub fn judged_as(&self) -> Option<&(String, String, String)> {
-        self.show_as.as_ref().or(self.part_of.as_ref())
+    pub fn judged_as(&self) -> &[(String, String, String)] {
+        match &self.show_as {
+            Some(shown) => std::slice::from_ref(shown),
+            None => &self.part_of,
+        }
     }
 }
 
@@ -125,6 +128,10 @@ pub trait Reply: Send + Sync + 'static {
     fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>>;
     /// Where it came from after redirects.
     fn address(&self) -> ServiceFuture<'_, String>;
+    /// Whether the file at this place of [`Fetch::judged_as`] is withheld for the state or the age of its version, or as malware.
+    fn withholds(&self, _file: usize) -> ServiceFuture<'_, bool> {
+        Box::pin(async { Ok(false) })
+    }
     /// For how long what is made of it stands. None before the headers are there, and where it may be another the next time.
     fn lifetime(&self) -> Option<ReplyLifetime> {
         None
