@@ -28,6 +28,85 @@
 //! packhouse_sdk::export!(Hello);
 //! ```
 //!
+//! # Proxies, groups and an index
+//!
+//! This format has all three kinds of repositories, and a list of all its files. A handler looks into [`Context::sources`]: the
+//! repository itself, or those members of a group that may serve the package. [`Context::first`] asks them in order,
+//! [`Context::all`] asks each. The host caches what a proxy fetches, and decides which names an upstream may be asked for.
+//!
+//! ```
+//! use std::collections::BTreeSet;
+//!
+//! use packhouse_sdk::{
+//!     Context, Description, Digest, Failure, Format, Intent, Params, Plan, ReadAt, Reply, Repository, Request,
+//!     Response, Router, percent_encode,
+//! };
+//!
+//! struct Files;
+//!
+//! impl Format for Files {
+//!     fn describe() -> Description {
+//!         Description::new("files", "0.1.0").kinds(&["hosted", "proxy", "group"])
+//!     }
+//!
+//!     fn routes(router: &mut Router) {
+//!         router.get("/index.json", Plan::read_many, index);
+//!         router.get("/files/{name}", plan_file, file);
+//!     }
+//! }
+//!
+//! /// Names the package, so that the host leaves out the members of a group that may not serve it.
+//! fn plan_file(_: &Request, params: &Params) -> Result<Intent, Failure> {
+//!     Ok(Intent::read().about_package(params.segment("name")))
+//! }
+//!
+//! fn file(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+//!     let name = params.segment("name");
+//!     let found = cx.first(|source| if source.is_proxy() { fetch(cx, source, name) } else { look_up(source, name) })?;
+//!     found.ok_or_else(|| Failure::not_found("There is no such file"))
+//! }
+//!
+//! fn look_up(hosted: &Repository, name: &str) -> Result<Option<Response>, Failure> {
+//!     let Some(record) = hosted.get_json::<Digest>(&format!("files/{name}"))? else { return Ok(None) };
+//!     Ok(Some(Response::blob(hosted.recorded_blob(&record.value)?).revalidate()))
+//! }
+//!
+//! /// `show_as` says which version the file belongs to, by which the host and its policies judge it.
+//! fn fetch(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Response>, Failure> {
+//!     let path = format!("/files/{}", percent_encode(name));
+//!     let reply = cx.upstream("GET", &path).show_as(name, "latest", name).start(proxy)?.found()?;
+//!     let body = reply.map(Reply::body).transpose()?;
+//!     Ok(body.map(|body| Response::blob(body).revalidate()))
+//! }
+//!
+//! fn index(cx: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
+//!     let lists = cx.all(|source| if source.is_proxy() { fetch_names(cx, source) } else { own_names(source) })?;
+//!     let names: BTreeSet<String> = lists.into_iter().flatten().collect();
+//!     Ok(Response::json(&names)?)
+//! }
+//!
+//! fn own_names(hosted: &Repository) -> Result<Option<Vec<String>>, Failure> {
+//!     let mut names = Vec::new();
+//!     for key in hosted.keys("files/") {
+//!         names.push(key?.trim_start_matches("files/").to_owned());
+//!     }
+//!     Ok(Some(names))
+//! }
+//!
+//! /// The names that the upstream lists, without those that only hosted repositories may serve.
+//! fn fetch_names(cx: &Context, proxy: &Repository) -> Result<Option<Vec<String>>, Failure> {
+//!     let Some(reply) = cx.upstream("GET", "/index.json").metadata().start(proxy)?.found()? else { return Ok(None) };
+//!     let bytes = reply.body()?.read_all(1 << 20)?;
+//!     let mut names: Vec<String> = serde_json::from_slice(&bytes)
+//!         .map_err(|_| Failure::unusable_upstream("its index is not a list of names"))?;
+//!     let withheld = proxy.withheld(&names)?;
+//!     names.retain(|name| !withheld.contains(name));
+//!     Ok(Some(names))
+//! }
+//!
+//! packhouse_sdk::export!(Files);
+//! ```
+//!
 //! Natively everything runs over the traits of [`host`], which `packhouse-testkit` implements in memory; in Wasm over the
 //! contract's imports. Nothing generated from the contract is part of this API.
 
@@ -127,7 +206,7 @@ pub use tar::{TarEntry, TarError, TarKind, TarReader, TarRules};
 pub use timestamp::Timestamp;
 pub use transaction::{Expectation, Outcome, Transaction};
 pub use update::{Applied, Step, retry};
-pub use upstream::{Fetch, Freshness, Reply};
+pub use upstream::{Fetch, Found, Freshness, Reply};
 pub use version::{File, Matches, Version, VersionId};
 pub use version_document::VersionDocument;
 pub use window::Window;

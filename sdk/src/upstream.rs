@@ -62,7 +62,8 @@ impl Fetch {
     }
 
     /// The answer belongs to this file of this version, as its signature or a part of it does: it is judged as that file is, and is not
-    /// shown.
+    /// shown. An answer that belongs to several files is served where one of them may be: name each, at most 16, and the likeliest
+    /// first. If none may be served, the refusal is that of the first.
     pub fn part_of(mut self, name: &str, version: &str, path: &str) -> Self {
         self.host.part_of(name, version, path);
         self
@@ -93,6 +94,49 @@ fn public_path(target: &str) -> &str {
     host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
 }
 
+/// Outcome of a request for something that an upstream may not have, from [`Reply::look`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<T> {
+    /// The upstream has it.
+    There(T),
+    /// The upstream has nothing there. What was fetched before is withdrawn.
+    Nothing,
+    /// The upstream refuses to say (401, 402, 403, 405, 409, 451). What was fetched before is not
+    /// withdrawn.
+    Refused,
+}
+
+impl<T> Found<T> {
+    /// Returns the value if the upstream has it.
+    pub fn there(self) -> Option<T> {
+        match self {
+            Found::There(it) => Some(it),
+            Found::Nothing | Found::Refused => None,
+        }
+    }
+
+    /// Borrows the value.
+    pub fn as_ref(&self) -> Found<&T> {
+        match self {
+            Found::There(it) => Found::There(it),
+            Found::Nothing => Found::Nothing,
+            Found::Refused => Found::Refused,
+        }
+    }
+
+    /// Applies `read` to the value if the upstream has it.
+    ///
+    /// # Errors
+    /// Returns the error of `read`.
+    pub fn try_map<U, E>(self, read: impl FnOnce(T) -> Result<U, E>) -> Result<Found<U>, E> {
+        Ok(match self {
+            Found::There(it) => Found::There(read(it)?),
+            Found::Nothing => Found::Nothing,
+            Found::Refused => Found::Refused,
+        })
+    }
+}
+
 /// An upstream's answer. The first question to it waits for its headers.
 pub struct Reply {
     host: Box<dyn HostReply>,
@@ -101,7 +145,7 @@ pub struct Reply {
 
 impl Reply {
     /// The upstream's status. Of a `GET` or `HEAD`, an upstream that refuses to say what it has is
-    /// a 404 here.
+    /// a 404 here. [`Reply::look`] tells the two apart.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the upstream cannot be reached and no copy is kept.
@@ -110,14 +154,25 @@ impl Reply {
     }
 
     /// The answer itself where its status is 200; none where the upstream has nothing there (404,
-    /// 410).
+    /// 410), or refuses to say.
     ///
     /// # Errors
     /// 502 with the status for any other, and as [`Reply::status`].
     pub fn found(self) -> Result<Option<Self>, Failure> {
+        Ok(self.look()?.there())
+    }
+
+    /// Like [`Reply::found`], but tells an upstream that has nothing there from one that refuses to say.
+    ///
+    /// # Errors
+    /// As [`Reply::found`].
+    pub fn look(self) -> Result<Found<Self>, Failure> {
         match self.status()? {
-            200 => Ok(Some(self)),
-            404 | 410 => Ok(None),
+            200 => Ok(Found::There(self)),
+            404 if self.header("refused")?.is_some() => Ok(Found::Refused),
+            404 | 410 => Ok(Found::Nothing),
+            // Of a `POST`, the status is the upstream's own.
+            401..=403 | 405 | 409 | 451 => Ok(Found::Refused),
             status => Err(self.unusable(format!("the upstream answered with status {status}"))),
         }
     }
@@ -133,7 +188,8 @@ impl Reply {
         &self.path
     }
 
-    /// Its header fields; of a kept answer, those it came with.
+    /// Its header fields; of a kept answer, those it came with; of a refusal, also `refused` with the
+    /// upstream's own status.
     ///
     /// # Errors
     /// As [`Reply::status`].

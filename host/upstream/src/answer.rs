@@ -74,16 +74,11 @@ impl FetchTask {
 
     /// The answer. A version that its state, its age or an advisory of malware forbids is answered as if it were not there.
     pub(crate) async fn answer(&self) -> Result<Answer, UpstreamError> {
-        let Some(release) = self.release().await? else { return self.find().await };
-        if self.is_malware().await? {
-            // For how long that holds is told by the number of changes of advisories, with which answers are kept.
-            let judged = Judgement { verdict: ReleaseVerdict::Withheld, until: None };
-            return Ok(self.withheld(judged, Lifetime::default()));
+        if self.plan.judged_as.is_empty() {
+            return self.find().await;
         }
-        let judged = release.judge();
-        if judged.verdict == ReleaseVerdict::Withheld {
-            return Ok(self.withheld(judged, Lifetime::default()));
-        }
+        let (release, judged) = self.first_open_release().await?;
+        let Some(release) = release else { return Ok(self.withheld(judged, Lifetime::default())) };
         let answer = self.find().await?;
         // A part has no date of its own: the file that it belongs to was judged by its date.
         let is_part = self.plan.show_as.is_none();
@@ -100,11 +95,9 @@ impl FetchTask {
         })
     }
 
-    /// Whether the release that the response belongs to is malware, where that is blocked.
-    async fn is_malware(&self) -> Result<bool, StoreError> {
-        let (Some((name, version)), Some(plugin)) = (&self.plan.judged_as, self.session.ordering()) else {
-            return Ok(false);
-        };
+    /// Whether a release is malware, where that is blocked.
+    async fn is_malware(&self, (name, version): &(String, String)) -> Result<bool, StoreError> {
+        let Some(plugin) = self.session.ordering() else { return Ok(false) };
         let found = self.context().advisories.malware(plugin, name, std::slice::from_ref(version)).await?;
         let found = found.into_iter().flatten().next();
         if let Some(advisory) = &found {
@@ -121,18 +114,42 @@ impl FetchTask {
     }
 
     fn judged_by_what_is_shown(&self, mut lifetime: Lifetime) -> Lifetime {
-        if let Some((name, _)) = &self.plan.judged_as {
+        for (name, _) in &self.plan.judged_as {
             lifetime.made_of.on_package(name);
         }
         lifetime
     }
 
-    /// The release that the response belongs to, if it does.
-    async fn release(&self) -> Result<Option<FetchedRelease>, StoreError> {
-        let FetchPlan { repository, settings, judged_as, .. } = &*self.plan;
-        let Some((name, version)) = judged_as else { return Ok(None) };
+    /// The first release that is not withheld, of those that the response belongs to, and its judgement. Where
+    /// all are withheld, the judgement holds until one of them may be judged otherwise.
+    async fn first_open_release(&self) -> Result<(Option<FetchedRelease>, Judgement), StoreError> {
+        let mut until: Option<u64> = None;
+        for named in &self.plan.judged_as {
+            let (release, judged) = self.release(named).await?;
+            if judged.verdict != ReleaseVerdict::Withheld {
+                return Ok((Some(release), judged));
+            }
+            until = until.into_iter().chain(judged.until).min();
+        }
+        Ok((None, Judgement { verdict: ReleaseVerdict::Withheld, until }))
+    }
+
+    /// A release of those that the response belongs to, and its judgement.
+    pub(crate) async fn release(
+        &self,
+        named: &(String, String),
+    ) -> Result<(FetchedRelease, Judgement), StoreError> {
+        let FetchPlan { repository, settings, .. } = &*self.plan;
+        let (name, version) = named;
         let shown = self.context().store.shown_state(*repository, name, version).await?;
-        Ok(Some(FetchedRelease::new(settings.releases.for_package(name), version, &shown)))
+        let release = FetchedRelease::new(settings.releases.for_package(name), version, &shown);
+        // For how long malware is withheld is told by the number of changes of advisories, with which answers are kept.
+        let judged = if self.is_malware(named).await? {
+            Judgement { verdict: ReleaseVerdict::Withheld, until: None }
+        } else {
+            release.judge()
+        };
+        Ok((release, judged))
     }
 
     /// `of` is for how long the file stands that was judged.

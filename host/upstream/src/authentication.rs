@@ -17,7 +17,7 @@ use url::Url;
 use super::client::UpstreamClient;
 use super::credentials::{Credentials, UpstreamAuth};
 use super::error::UpstreamError;
-use super::headers::retry_after;
+use super::headers;
 use super::request::{UpstreamRequest, same_origin};
 use super::transport;
 
@@ -200,8 +200,8 @@ async fn request_token(
             let problem = Some(CredentialProblem::Refused);
             return Ok(ChallengeAnswer { authorization: None, problem });
         }
-        StatusCode::TOO_MANY_REQUESTS => {
-            return Err(UpstreamError::Throttled(retry_after(response.headers())));
+        status if headers::limits_rate(status, response.headers()) => {
+            return Err(UpstreamError::Throttled(headers::rate_limit_wait(response.headers())));
         }
         status if status.is_server_error() => {
             let why = format!("the token service of the upstream answered with status {}", status.as_u16());

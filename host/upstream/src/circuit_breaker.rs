@@ -8,8 +8,8 @@ const FAILURES: u32 = 5;
 /// For how long it is open at first, and at most. Each further failure doubles the time.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_mins(1);
-/// The longest `Retry-After` of an upstream that counts: of one that fails, and of one that limits
-/// its rate (status 429).
+/// The longest wait that an upstream may ask for: one that fails, and one that limits the rate of
+/// requests.
 const LONGEST_ASKED: Duration = Duration::from_mins(10);
 const LONGEST_THROTTLED: Duration = Duration::from_hours(24);
 /// For how long all other requests go on failing while one finds out whether the upstream answers again.
@@ -25,7 +25,7 @@ pub(crate) struct CircuitBreaker {
 struct State {
     failures: u32,
     open_until: Option<Instant>,
-    /// Whether the latest failure was a status 429.
+    /// Whether the latest failure limited the rate of requests.
     is_throttled: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Pause {
 pub(crate) struct UpstreamFailure {
     /// How long the upstream asked to wait.
     pub retry_after: Option<Duration>,
-    /// Whether it was a status 429.
+    /// Whether the upstream limits the rate of requests.
     pub is_throttled: bool,
 }
 

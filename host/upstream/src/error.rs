@@ -14,9 +14,9 @@ pub(crate) enum UpstreamError {
     /// The upstream answered with a failure: the status, and the time that it asks to wait.
     #[error("the upstream answered with status {0}")]
     Failing(u16, Option<Duration>),
-    /// The upstream answered with status 429, or did so before and is left alone: the time to wait,
-    /// where it is known.
-    #[error("the upstream answered with status 429 (too many requests){}", .0.map(wait_text).unwrap_or_default())]
+    /// The upstream limits the rate of requests (`headers::limits_rate`), or did so before and is
+    /// left alone: the time to wait, where it is known.
+    #[error("the upstream limits the rate of requests (429){}", .0.map(wait_text).unwrap_or_default())]
     Throttled(Option<Duration>),
     /// The upstream is at an address to which no request may go, or leads to one.
     #[error("{0}")]
@@ -67,7 +67,8 @@ impl UpstreamError {
     pub(crate) fn at(self, path: &str) -> ServiceError {
         match self {
             UpstreamError::Store(_) => self.into(),
-            // Clients need not know the addresses of an inner network; the log and the health do.
+            // Clients need not know the hosts of an inner network. The health names the host, and the
+            // log the address that it has.
             UpstreamError::Refused(_) => {
                 let why = "the upstream is at an address that is not allowed, or leads to one";
                 ServiceError::Unavailable(format!("{why}, for {path}"))

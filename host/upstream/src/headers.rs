@@ -1,16 +1,19 @@
 //! Headers that the host adds to a request, and those of a response that it reads or keeps.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{ACCEPT_ENCODING, IF_MODIFIED_SINCE, IF_NONE_MATCH, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// The largest sum of all header fields of a response that are kept and shown to a plugin, in bytes, and their number.
 const HEADER_BYTES: usize = 32 * 1024;
 const HEADERS: usize = 100;
 
+/// The header that tells a plugin that a 404 is a refusal. Its value is the upstream's own status.
+pub(crate) const REFUSED: &str = "refused";
+
 /// Headers that an upstream may not set, or that belong to one connection.
-const NOT_KEPT: [&str; 11] = [
+const NOT_KEPT: [&str; 12] = [
     "connection",
     "keep-alive",
     "transfer-encoding",
@@ -22,6 +25,7 @@ const NOT_KEPT: [&str; 11] = [
     "proxy-authenticate",
     "alt-svc",
     "age",
+    REFUSED,
 ];
 
 /// Makes a request conditional on the cached response with these headers.
@@ -62,8 +66,31 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
+/// Whether a response says that the upstream limits the rate of requests: by status 429, or by 403
+/// and a header that tells it from a refusal, as GitHub does.
+pub(crate) fn limits_rate(status: StatusCode, headers: &HeaderMap) -> bool {
+    let is_told = || headers.contains_key(RETRY_AFTER) || number(headers, "x-ratelimit-remaining") == Some(0);
+    status == StatusCode::TOO_MANY_REQUESTS || (status == StatusCode::FORBIDDEN && is_told())
+}
+
+/// How long an upstream that limits the rate of requests asks to wait. Without `Retry-After` it is
+/// until `X-RateLimit-Reset`, in seconds since 1970.
+pub(crate) fn rate_limit_wait(headers: &HeaderMap) -> Option<Duration> {
+    let until_reset = || {
+        let reset = Duration::from_secs(number(headers, "x-ratelimit-reset")?);
+        reset.checked_sub(SystemTime::now().duration_since(UNIX_EPOCH).ok()?)
+    };
+    retry_after(headers).or_else(until_reset)
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     #[test]
@@ -77,5 +104,39 @@ mod tests {
         let later = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(60));
         assert!(wait(&later).is_some_and(|wait| wait.as_secs() >= 55));
         assert_eq!(wait("soon"), None);
+    }
+
+    fn limited(status: u16, fields: &[(&'static str, String)]) -> Option<Option<Duration>> {
+        let field = |(name, value): &(&'static str, String)| {
+            (HeaderName::from_static(*name), HeaderValue::from_str(value).unwrap())
+        };
+        let headers: HeaderMap = fields.iter().map(field).collect();
+        let status = StatusCode::from_u16(status).unwrap();
+        limits_rate(status, &headers).then(|| rate_limit_wait(&headers))
+    }
+
+    #[test]
+    fn a_403_limits_the_rate_where_a_header_says_so() {
+        let spent = ("x-ratelimit-remaining", "0".to_owned());
+        let after = ("retry-after", "60".to_owned());
+        let minute = Some(Some(Duration::from_secs(60)));
+        assert_eq!(limited(429, &[]), Some(None));
+        assert_eq!(limited(403, &[]), None);
+        assert_eq!(limited(403, &[("x-ratelimit-remaining", "7".to_owned())]), None);
+        assert_eq!(limited(403, std::slice::from_ref(&after)), minute);
+        assert_eq!(limited(403, std::slice::from_ref(&spent)), Some(None));
+        assert_eq!(limited(404, &[spent, after]), None);
+    }
+
+    #[test]
+    fn a_rate_is_spent_until_its_reset() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let reset = |at: u64| ("x-ratelimit-reset", at.to_string());
+        let hour = limited(429, &[reset(now + 3600)]).flatten();
+        assert!(hour.is_some_and(|wait| wait > Duration::from_secs(3000)), "{hour:?}");
+        // Some servers count from now: that is no time since 1970.
+        assert_eq!(limited(429, &[reset(30)]), Some(None));
+        let after = ("retry-after", "60".to_owned());
+        assert_eq!(limited(429, &[reset(now + 3600), after]), Some(Some(Duration::from_secs(60))));
     }
 }

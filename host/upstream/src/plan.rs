@@ -28,8 +28,8 @@ pub(crate) struct FetchPlan {
     pub limit: u64,
     /// Package, version and path.
     pub show_as: Option<(String, String, String)>,
-    /// Package and version by whose state, age and advisories the response is judged.
-    pub judged_as: Option<(String, String)>,
+    /// The packages and versions by whose state, age and advisories the response is judged: it may be served where one of them may.
+    pub judged_as: Vec<(String, String)>,
     /// Whether the format's proxies present credentials at all.
     pub presents_credentials: bool,
 }
@@ -44,17 +44,18 @@ impl FetchPlan {
         let settings = ProxySettings::of(proxy)?;
         let Target { url, below_upstream } = Target::resolve(&settings.upstream, &fetch.target)?;
         let headers = request::plugin_headers(&fetch.headers)?;
+        let judged_as = fetch.judged_as().iter();
+        let judged_as = judged_as.map(|(name, version, _)| (name.clone(), version.clone())).collect();
         let method: Method = fetch
             .method
             .parse()
             .map_err(|_| ServiceError::Invalid(format!("a method {:?}", fetch.method)))?;
         let body = fetch.body.map(Bytes::from);
         let request = UpstreamRequest { method, url, headers, body, below_upstream };
-        let judged_as = fetch.show_as.as_ref().or(fetch.part_of.as_ref());
         Ok(FetchPlan {
             repository: proxy.id,
             repository_name: Arc::clone(&proxy.name),
-            judged_as: judged_as.map(|(name, version, _)| (name.clone(), version.clone())),
+            judged_as,
             name: cache_name(request.method.as_str(), &request),
             get_name: cache_name("GET", &request),
             limit: ProxySettings::limit(fetch.limit, fetch.fresh),

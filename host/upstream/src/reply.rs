@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use packhouse_names::ReleaseVerdict;
 use packhouse_runtime::{CacheUse, Reply, ReplyLifetime, ServiceError, ServiceFuture};
 use packhouse_store::{Arriving, Blob, Digest, StoreError};
 use tokio::sync::watch;
@@ -92,6 +93,14 @@ impl Reply for ProxyReply {
 
     fn address(&self) -> ServiceFuture<'_, String> {
         Box::pin(async move { Ok(self.answer().await?.fetched.address.clone()) })
+    }
+
+    fn withholds(&self, file: usize) -> ServiceFuture<'_, bool> {
+        Box::pin(async move {
+            let Some(named) = self.task.plan.judged_as.get(file) else { return Ok(false) };
+            let (_, judged) = self.task.release(named).await?;
+            Ok(judged.verdict == ReleaseVerdict::Withheld)
+        })
     }
 
     fn lifetime(&self) -> Option<ReplyLifetime> {

@@ -165,10 +165,15 @@ impl Resolve for EgressResolver {
             let good = egress.filter(destination, &found);
             match (good.is_empty(), found.first()) {
                 (false, _) => Ok(Box::new(good.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs),
-                (true, Some(ip)) if destination == Destination::Upstream => {
-                    Err(EgressDenied::address(format!("{host} ({ip})")).into())
+                (true, Some(ip)) => {
+                    // For the log alone: whoever may name a host could else ask for all names of an inner network.
+                    tracing::warn!(host, %ip, "a name leads to an address to which no request may go");
+                    let denied = match destination {
+                        Destination::Upstream => EgressDenied::address(host),
+                        Destination::AllowedNetwork(_) | Destination::Public => EgressDenied::target(host),
+                    };
+                    Err(denied.into())
                 }
-                (true, Some(ip)) => Err(EgressDenied::target(format!("{host} ({ip})")).into()),
                 (true, None) => Err(std::io::Error::other(format!("{host} has no address")).into()),
             }
         })

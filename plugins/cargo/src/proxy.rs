@@ -30,7 +30,7 @@ pub(crate) fn lines(
     name: &Name,
     spelt: &str,
 ) -> Result<Vec<ForeignLine>, Failure> {
-    let all = page(cx, proxy, name, spelt)?;
+    let Some(all) = page(cx, proxy, name, spelt)? else { return Ok(Vec::new()) };
     let gone = withdrawn::find(proxy, name, spelt, &all)?;
     let mut offered = proxy.offered(name.as_str(), all, |line| release(line, false))?;
     offered.extend(proxy.offered(name.as_str(), gone, |line| release(line, true))?);
@@ -41,11 +41,20 @@ fn release(line: &ForeignLine, withdrawn: bool) -> Release {
     Release::of(line.version.to_string(), line.published, withdrawn)
 }
 
-/// The upstream's page of a crate; empty where it has none.
-fn page(cx: &Context, proxy: &Repository, name: &Name, spelt: &str) -> Result<Vec<ForeignLine>, Failure> {
+/// The lines of the upstream's page of a crate: empty if there is no page, none if the upstream
+/// refuses to say.
+fn page(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    spelt: &str,
+) -> Result<Option<Vec<ForeignLine>>, Failure> {
     let target = format!("/{}", place(&spelt.to_ascii_lowercase()));
-    let Some(body) = found(cx.upstream("GET", &target).limit(PAGE).metadata().start(proxy)?)? else {
-        return Ok(Vec::new());
+    let reply = cx.upstream("GET", &target).limit(PAGE).metadata().start(proxy)?;
+    let body = match reply.look()? {
+        packhouse_sdk::Found::There(reply) => reply.body()?,
+        packhouse_sdk::Found::Nothing => return Ok(Some(Vec::new())),
+        packhouse_sdk::Found::Refused => return Ok(None),
     };
     let unusable = |what: &str| useless(&format!("{what}, for {target}"));
     let text = String::from_utf8(body.read_all(PAGE)?).map_err(|_| unusable("its page is not UTF-8"))?;
@@ -58,7 +67,7 @@ fn page(cx: &Context, proxy: &Repository, name: &Name, spelt: &str) -> Result<Ve
     if read.is_empty() && !written.is_empty() {
         return Err(unusable("its page holds no line of an index"));
     }
-    Ok(read.into_iter().filter(own).collect())
+    Ok(Some(read.into_iter().filter(own).collect()))
 }
 
 /// The file of a version, which must be what its line says.
@@ -69,7 +78,7 @@ pub(crate) fn file(
     spelt: &str,
     number: &str,
 ) -> Result<Option<Response>, Failure> {
-    let known = page(cx, proxy, name, spelt)?;
+    let Some(known) = page(cx, proxy, name, spelt)? else { return Ok(None) };
     let listed = known.iter().find(|line| line.version.to_string() == number).cloned();
     let (line, gone) = match listed {
         Some(line) => (line, false),

@@ -300,6 +300,20 @@ fn a_setting_keeps_what_the_upstream_withdraws() {
 }
 
 #[test]
+fn a_refusal_in_either_place_of_a_page_withdraws_nothing() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    for (index, folder) in [(403, 404), (404, 403)] {
+        lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+        proxy.get(&file("1.0")).send().expect(200);
+        host.answer_upstream("GET", "simple/demo/", index, &[], b"");
+        host.answer_upstream("GET", "demo/", folder, &[], b"");
+        proxy.get("/simple/demo/").send().expect(404);
+        assert_eq!(host.versions("proxy")[0].state, "", "{index}, {folder}");
+    }
+}
+
+#[test]
 fn a_claimed_name_is_never_asked_for() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({"claimed_names": ["De*"]}));

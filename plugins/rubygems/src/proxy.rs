@@ -7,8 +7,8 @@ use crate::compact::{self, Offered};
 use crate::records::{self, Fetched};
 use crate::{FILE_LIMIT, name};
 use packhouse_sdk::{
-    Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
-    Reply, Repository, Response, Version,
+    Blob, Context, Digest, Entry, Error, Expectation, Failure, Found, Freshness, ReadAt, Release,
+    ReleaseVerdict, Reply, Repository, Response, Version,
 };
 use std::collections::BTreeSet;
 
@@ -23,23 +23,31 @@ const PIECE: u32 = 512 << 10;
 
 /// What the upstream has of a gem, as far as it may be offered; none where it has no such gem.
 pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
-    let listed = upstream(cx, proxy, gem)?;
-    let gone = withdraw(proxy, gem, listed.as_deref().unwrap_or_default())?;
-    let mut all = proxy.offered(gem, listed.unwrap_or_default(), |one| release(one, false))?;
+    let listed = match upstream(cx, proxy, gem)? {
+        Found::There(listed) => listed,
+        Found::Nothing => Vec::new(),
+        Found::Refused => return Ok(None),
+    };
+    let gone = withdraw(proxy, gem, &listed)?;
+    let mut all = proxy.offered(gem, listed, |one| release(one, false))?;
     all.extend(proxy.offered(gem, gone, |one| release(one, true))?);
     Ok(if all.is_empty() { None } else { Some(all) })
 }
 
-fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
+/// The versions of a gem in the upstream's index.
+fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Found<Vec<Offered>>, Failure> {
     let target = format!("info/{gem}");
     let reply = cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?;
-    let Some(body) = found(reply)? else { return Ok(None) };
+    reply.look()?.try_map(|reply| listed(&reply.body()?, &target))
+}
+
+/// The versions that the `info` at this address lists.
+fn listed(body: &Blob, target: &str) -> Result<Vec<Offered>, Failure> {
     let text = body.text(INFO).map_err(|error| match error {
         Error::Invalid(_) => Error::Unavailable(format!("it is not UTF-8, for {target}")),
         other => other,
     })?;
-    let listed = compact::read(&text);
-    listed.map(Some).ok_or_else(|| unexpected(&format!("it is not a compact index, for {target}")))
+    compact::read(&text).ok_or_else(|| unexpected(&format!("it is not a compact index, for {target}")))
 }
 
 /// The body of an upstream's answer to a question for something that it may not have.
@@ -102,7 +110,7 @@ fn known(cx: &Context, proxy: &Repository, stem: &str, anew: bool) -> Result<Opt
         }
     }
     for (gem, number) in name::cuts(stem) {
-        let listed = upstream(cx, proxy, gem)?.unwrap_or_default();
+        let listed = upstream(cx, proxy, gem)?.there().unwrap_or_default();
         if let Some(one) = listed.into_iter().find(|one| one.number == number) {
             return Ok(Some(Known { gem: gem.to_owned(), one, withdrawn: false }));
         }

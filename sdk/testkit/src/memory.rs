@@ -46,7 +46,9 @@ impl MemoryHost {
         self.state.borrow().log.clone()
     }
 
-    /// Lays down what an upstream answers to this request.
+    /// Lays down what an upstream answers to this request. A status that refuses to say what the
+    /// upstream has (403, for one) reaches the plugin as it does from the host: as 404 with the header
+    /// `refused`.
     pub fn answer_upstream(
         &self,
         method: &str,

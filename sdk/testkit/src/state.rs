@@ -46,8 +46,8 @@ pub struct Fetched {
     pub limit: Option<u64>,
     /// Package, version and path to show it as.
     pub show_as: Option<(String, String, String)>,
-    /// Package, version and path of the file that it belongs to.
-    pub part_of: Option<(String, String, String)>,
+    /// Package, version and path of each file that it belongs to.
+    pub part_of: Vec<(String, String, String)>,
     /// No policy judges its answer.
     pub is_metadata: bool,
 }

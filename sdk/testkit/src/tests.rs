@@ -360,6 +360,7 @@ fn an_upstream_answers_what_was_laid_down() {
     host.answer_upstream("GET", "/a.jar", 200, &[("etag", "\"1\"")], b"bytes");
     host.answer_upstream("GET", "/gone", 404, &[], b"");
     host.redirect_upstream("GET", "/gone", "https://elsewhere.test/gone");
+    host.answer_upstream("GET", "/secret", 403, &[], b"");
     host.fail_upstream("GET", "/down", Error::Unavailable("down".to_owned()));
     let rights = Rights::new(host.state.clone(), Some(Action::Read), Some("p".to_owned()));
     let proxy = MemoryRepository { rights: rights.clone(), name: "p".to_owned(), received: None };
@@ -392,6 +393,9 @@ fn an_upstream_answers_what_was_laid_down() {
         (gone.status().unwrap(), gone.address().unwrap().as_str()),
         (404, "https://elsewhere.test/gone")
     );
+    let refused = fetch("GET", "/secret").start(&proxy).unwrap();
+    assert_eq!(refused.status().unwrap(), 404);
+    assert_eq!(refused.headers().unwrap(), [("refused".to_owned(), "403".to_owned())]);
     assert_eq!(
         fetch("GET", "/down").start(&proxy).unwrap().status(),
         Err(Error::Unavailable("down".to_owned()))

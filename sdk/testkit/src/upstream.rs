@@ -44,7 +44,7 @@ impl HostFetch for MemoryFetch {
     }
 
     fn part_of(&mut self, name: &str, version: &str, path: &str) {
-        self.fetched.part_of = Some((name.to_owned(), version.to_owned(), path.to_owned()));
+        self.fetched.part_of.push((name.to_owned(), version.to_owned(), path.to_owned()));
     }
 
     fn metadata(&mut self) {
@@ -77,6 +77,13 @@ impl MemoryReply {
         self.answer.as_ref().map_err(Error::clone)
     }
 
+    /// The upstream's own status if it refuses to say what it has.
+    fn refusal(&self) -> Result<Option<u16>, Error> {
+        let status = self.answer()?.status;
+        let refuses = self.fetched.method != "POST" && matches!(status, 401..=403 | 405 | 409 | 451);
+        Ok(refuses.then_some(status))
+    }
+
     /// Shows the file, once it is kept, beside those that are shown already.
     fn show(&self, bytes: &Bytes) -> Result<(), Error> {
         let Some((name, number, path)) = &self.fetched.show_as else { return Ok(()) };
@@ -94,13 +101,13 @@ impl MemoryReply {
 
 impl HostReply for MemoryReply {
     fn status(&self) -> Result<u16, Error> {
-        let status = self.answer()?.status;
-        let refuses = self.fetched.method != "POST" && matches!(status, 401..=403 | 405 | 409 | 451);
-        Ok(if refuses { 404 } else { status })
+        Ok(if self.refusal()?.is_some() { 404 } else { self.answer()?.status })
     }
 
     fn headers(&self) -> Result<Pairs, Error> {
-        Ok(self.answer()?.headers.clone())
+        let mut headers = self.answer()?.headers.clone();
+        headers.extend(self.refusal()?.map(|status| ("refused".to_owned(), status.to_string())));
+        Ok(headers)
     }
 
     fn address(&self) -> Result<String, Error> {

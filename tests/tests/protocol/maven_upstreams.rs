@@ -1,8 +1,8 @@
 //! A Maven proxy over every kind of upstream there is: how each states its checksums, what it sends for what it does not have,
 //! and what clients see of it.
 
-use packhouse_tests::server::OWNER;
-use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::server::{OWNER, eventually};
+use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{Api, Client, Response, Server, digests, payload};
 use serde_json::{Value, json};
 
@@ -121,6 +121,35 @@ fn a_checksum_in_a_header_spares_the_question_for_it() {
         world.get(&path).expect(status);
     }
     assert_eq!(world.upstream.seen().len(), 4, "{:?}", world.upstream.seen());
+}
+
+#[test]
+fn one_checksum_waits_for_no_other() {
+    let (world, gate) = (World::new(&json!({})), Gate::new());
+    let path = "org/example/slow/1.0/slow-1.0.jar";
+    world.on(path, Answer::ok("jar"));
+    world.on(&format!("{path}.sha256"), Answer::new(404, "no").silent(&gate));
+    world.on(&format!("{path}.md5"), Answer::ok(digests::md5(b"jar")));
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| world.get(path));
+        let md5 = format!("/{path}.md5");
+        eventually("the second checksum is asked for", || (world.upstream.count(&md5) == 1).then_some(()));
+        gate.open();
+        assert_eq!(asking.join().unwrap().expect(200).text(), "jar");
+    });
+}
+
+#[test]
+fn a_checksum_that_cannot_be_read_stops_no_file_where_the_setting_says_so() {
+    for (policy, status) in [("fail", 502), ("warn", 200)] {
+        let world = World::new(&json!({"checksum_policy": policy}));
+        let path = "org/example/a/1.0/a-1.0.jar";
+        world.on(path, Answer::ok("jar"));
+        world.on(&format!("{path}.sha1"), Answer::new(503, "no"));
+        world.get(path).expect(status);
+        let told = world.server.log().contains("a file whose checksum cannot be read is served");
+        assert_eq!(told, policy == "warn");
+    }
 }
 
 #[test]

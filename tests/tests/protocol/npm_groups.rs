@@ -3,10 +3,10 @@
 #[allow(dead_code, reason = "each test uses a part of it")]
 use super::npm_upstream;
 
-use npm_upstream::{Part, at, client, offer, project, proxy, publish, server, tree};
+use npm_upstream::{Part, at, client, offer, packument, project, proxy, publish, server, show, tree};
 use packhouse_tests::npm::{NpmRepository, Tool};
-use packhouse_tests::server::OWNER;
-use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::server::{OWNER, eventually};
+use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{Api, Client, Request, Response, Server};
 use serde_json::{Value, json};
 
@@ -208,6 +208,83 @@ fn search_and_audit_are_passed_on() {
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(asked.body.as_slice()), &mut body)
         .unwrap();
     assert_eq!(body, json!({"lib": ["1.0.0"]}).to_string(), "as npm packed it");
+}
+
+/// The bulk request of an audit.
+const BULK: &str = "-/npm/v1/security/advisories/bulk";
+
+fn advisory(id: u64, url: &str) -> Value {
+    json!({"id": id, "url": url, "title": "It leaks", "severity": "high", "vulnerable_versions": "<2"})
+}
+
+/// The numbers of the advisories about a package, as the group tells them.
+#[track_caller]
+fn audited(world: &World, package: &str) -> Vec<u64> {
+    let told = ask_audit(world).expect(200).json();
+    let all = told[package].as_array().cloned().unwrap_or_default();
+    all.iter().map(|advisory| advisory["id"].as_u64().unwrap()).collect()
+}
+
+fn ask_audit(world: &World) -> Response {
+    let question = json!({"lib": ["1.0.0"], "other": ["1.0.0"]}).to_string();
+    let request = Request::new("POST", &world.group.path(BULK)).header("Content-Type", "application/json");
+    world.group.client.send(request.body(question))
+}
+
+#[test]
+fn an_audit_is_that_of_all_members() {
+    let world = World::new(&json!({}));
+    let [first, second] = &world.upstreams;
+    let target = format!("/{BULK}");
+    let one = json!({"lib": [advisory(1, "https://a.example/1"), advisory(2, "https://a.example/1")]});
+    let other = json!({
+        "lib": [advisory(1, "https://b.example/1"), advisory(8, "https://a.example/1"), advisory(3, "https://a.example/3")],
+        "other": [advisory(4, "https://a.example/4")],
+    });
+    first.on(&target, Answer::ok(one.to_string()));
+    second.on(&target, Answer::ok(other.to_string()));
+    assert_eq!((audited(&world, "lib"), audited(&world, "other")), (vec![1, 2, 3], vec![4]));
+    for status in [404, 405, 403] {
+        first.on(&target, Answer::new(status, "no"));
+        assert_eq!(audited(&world, "lib"), [1, 8, 3], "an upstream that answers {status} has nothing to say");
+    }
+    first.on(&target, Answer::new(500, "no"));
+    assert_eq!(audited(&world, "lib"), [1, 8, 3], "an upstream that fails is left out");
+    second.on(&target, Answer::new(500, "no"));
+    ask_audit(&world).expect(502);
+}
+
+#[test]
+fn all_members_are_asked_for_an_audit_at_the_same_time() {
+    let world = World::new(&json!({}));
+    let ([first, second], target, gate) = (&world.upstreams, format!("/{BULK}"), Gate::new());
+    first.on(&target, Answer::ok("{}").silent(&gate));
+    second.on(&target, Answer::ok(json!({"lib": [advisory(1, "https://a.example/1")]}).to_string()));
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| audited(&world, "lib"));
+        eventually("the second member is asked", || (second.count(&target) == 1).then_some(()));
+        gate.open();
+        assert_eq!(asking.join().unwrap(), [1]);
+    });
+}
+
+#[test]
+fn the_tags_of_a_member_that_breaks_off_lead_to_versions_that_are_there() {
+    let world = World::new(&json!({}));
+    let [first, second] = &world.upstreams;
+    let parts = ["1.0.0", "3.0.0"].map(|number| Part::new("lib", number));
+    let mut broken = packument(&parts, |part| format!("{}/{}", first.url(), part.path()));
+    // The manifest of a version is larger than any may be.
+    broken["versions"]["3.0.0"]["x"] = json!("x".repeat(2 << 20));
+    broken["dist-tags"]["next"] = json!("3.0.0");
+    broken["dist-tags"]["old"] = json!("1.0.0");
+    show(first, &broken);
+    offer(second, &[Part::new("lib", "2.0.0")]);
+    for accept in ["application/json", "application/vnd.npm.install-v1+json"] {
+        let document = world.get_as("lib", &[("Accept", accept)]).expect(200).json();
+        assert_eq!(numbers(&document), ["1.0.0", "2.0.0"]);
+        assert_eq!(document["dist-tags"], json!({"latest": "2.0.0", "old": "1.0.0"}));
+    }
 }
 
 #[test]

@@ -398,3 +398,44 @@ fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
     get(&format!("new/manifests/{}", digest(b"none"))).expect(502);
     assert_eq!(get("lib/manifests/1").expect(200).text(), a);
 }
+
+#[test]
+fn a_layer_that_images_share_comes_where_a_policy_lets_one_of_them_pass() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    let layers = [&b"base"[..], b"good", b"bad", b"{}"].map(|bytes| offer_blob(&upstream, "app", bytes));
+    offer(&upstream, "app", Some("good"), MANIFEST, &manifest(&[b"base", b"good"]));
+    offer(&upstream, "app", Some("bad"), MANIFEST, &manifest(&[b"base", b"bad"]));
+    let policy = json!({
+        "name": "ours", "component": "licences", "settings": {"allow": ["MIT"], "unknown": "deny"}, "repositories": "*",
+    });
+    let policy = format!("/v1/policies/{}", proxy.api.post("/v1/policies", &policy).expect(201).field("id"));
+    proxy.api.call("POST", &format!("{policy}/preview")).expect(200);
+    proxy.api.patch(&policy, &json!({"mode": "enforced"})).expect(200);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let until = u64::try_from(now).unwrap() + 3_600_000;
+    let [of_good, of_bad] = ["good", "bad"].map(|tag| {
+        let body = json!({"package": "app", "version": tag, "reason": "accepted", "until": until});
+        let id = proxy.api.post(&format!("{policy}/exceptions"), &body).expect(201).field("id");
+        format!("{policy}/exceptions/{id}")
+    });
+    let statuses = |method: &str| {
+        let path = |digest: &str| proxy.path(&format!("app/blobs/{digest}"));
+        layers.each_ref().map(|digest| proxy.client.send(Request::new(method, &path(digest))).status)
+    };
+
+    // Both tags pass while they are pulled, one after the other. Then `bad` passes no more.
+    for tag in ["good", "bad"] {
+        proxy.get(&format!("app/manifests/{tag}")).expect(200);
+    }
+    proxy.api.call("DELETE", &of_bad).expect(204);
+    proxy.get(&format!("app/blobs/{}", layers[0])).expect(200);
+    assert!(!server.log().contains("a policy refuses"), "nobody asked for what it refuses");
+    for method in ["GET", "HEAD"] {
+        assert_eq!(statuses(method), [200, 200, 403, 200], "{method}");
+    }
+    proxy.get("app/manifests/bad").expect(403);
+    assert_eq!(statuses("GET"), [200, 200, 403, 200], "an attempt that is refused changes nothing");
+    proxy.api.call("DELETE", &of_good).expect(204);
+    assert_eq!(statuses("GET"), [403; 4]);
+}

@@ -5,6 +5,7 @@ use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{Response, Server, payload};
 use serde_json::json;
 use std::io::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[test]
 fn what_is_not_what_it_must_be_never_comes_to_its_end_and_is_not_kept() {
@@ -85,6 +86,32 @@ fn an_upstream_that_asks_for_it_is_left_alone() {
         world.get(&format!("org/example/b/{number}/b-{number}.jar")).expect(429);
     }
     assert_eq!(world.upstream.seen().len(), before);
+}
+
+#[test]
+fn a_403_that_limits_the_rate_is_no_refusal() {
+    let spent = || Answer::new(403, "").header("X-RateLimit-Remaining", "0");
+    let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600;
+    for (answer, longest) in [
+        (spent().header("X-RateLimit-Reset", &reset.to_string()), 3600),
+        (Answer::new(403, "").header("Retry-After", "60"), 60),
+    ] {
+        let world = World::new(&json!({"metadata_ttl_s": 0}));
+        world.offer_metadata(&["1.0"], |answer| answer);
+        let first = world.get(METADATA).expect(200).text();
+        world.upstream.on(&format!("/{JAR}"), answer);
+        let limited = world.get(JAR).expect(429);
+        let wait = limited.header("retry-after").unwrap().parse::<u64>().unwrap();
+        assert!((1..=longest).contains(&wait), "{wait}");
+        let before = world.upstream.seen().len();
+        assert_eq!(world.get(METADATA).expect(200).text(), first);
+        assert_eq!(world.upstream.seen().len(), before, "it is left alone");
+    }
+    let world = World::new(&json!({}));
+    world.upstream.on(&format!("/{JAR}"), spent());
+    world.get(JAR).expect(429);
+    world.upstream.on(&format!("/{JAR}"), Answer::new(403, "").header("X-RateLimit-Remaining", "7"));
+    world.get(JAR).expect(404);
 }
 
 #[test]
@@ -197,6 +224,22 @@ fn a_private_upstream_is_refused_unless_the_operator_allows_it() {
     let world = World::with(&[("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "10.0.0.0/8")], &json!({}));
     world.offer(JAR, Answer::ok("x"), b"x");
     world.get(JAR).expect(502);
+    assert!(world.upstream.seen().is_empty());
+}
+
+#[test]
+fn where_a_name_leads_that_is_not_allowed_is_not_told() {
+    let upstream = Upstream::start();
+    let named = upstream.url().replace("127.0.0.1", "localhost");
+    let allowed = [("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "10.0.0.0/8")];
+    let world = World::before(upstream, Some(&named), &allowed, &json!({}));
+    let answer = world.get(JAR).expect(502).text();
+    let repository = world.api.call("GET", &format!("/v1/repositories/{}", world.id)).expect(200).json();
+    let detail = repository["health"]["detail"].as_str().unwrap();
+    assert!(detail.contains("localhost is not an address"), "{detail}");
+    for told in [answer.as_str(), detail] {
+        assert!(!told.contains("127.0.0.1") && !told.contains("::1"), "{told}");
+    }
     assert!(world.upstream.seen().is_empty());
 }
 

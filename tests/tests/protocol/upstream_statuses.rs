@@ -191,6 +191,20 @@ impl Depot {
     fn health(&self, id: &str) -> Value {
         self.api.call("GET", &format!("/v1/repositories/{id}")).expect(200).json()["health"].clone()
     }
+
+    /// The state of each version that the repository shows.
+    fn states(&self, id: &str) -> Vec<String> {
+        let items = |below: &str| -> Vec<Value> {
+            let path = format!("/v1/repositories/{id}/packages{below}");
+            self.api.call("GET", &path).expect(200).json()["items"].as_array().unwrap().clone()
+        };
+        let packages = items("").into_iter();
+        let versions = packages.flat_map(|package| {
+            let name = package["name"].as_str().unwrap().replace('/', "%2F").replace(':', "%3A");
+            items(&format!("/{name}/versions"))
+        });
+        versions.map(|version| version["state"].as_str().unwrap().to_owned()).collect()
+    }
 }
 
 /// Status of the upstream; status of the proxy; state of its health.
@@ -275,7 +289,7 @@ fn a_name_that_only_a_failing_member_might_have_is_its_failure() {
 fn a_refusal_is_remembered_and_forgotten_with_the_settings_that_it_was_for() {
     let (depot, upstream) = (Depot::start(), Upstream::start());
     let id = depot.proxy("files", "generic", &upstream);
-    upstream.on("/a/b.bin", Answer::new(403, "no").header("X-RateLimit-Remaining", "0"));
+    upstream.on("/a/b.bin", Answer::new(403, "no").header("X-RateLimit-Remaining", "7"));
     for _ in 0..4 {
         depot.get("/repositories/files/a/b.bin").expect(404);
     }
@@ -287,6 +301,35 @@ fn a_refusal_is_remembered_and_forgotten_with_the_settings_that_it_was_for() {
     depot.get("/repositories/files/a/b.bin").expect(200);
     assert_eq!(depot.health(&id)["state"], "ok");
     assert_eq!(depot.health(&id)["detail"], Value::Null);
+}
+
+/// Formats that mark what was fetched of a package as withdrawn once its upstream has no such package.
+const WITHDRAWING: [&str; 6] = ["maven", "npm", "python", "cargo", "rubygems", "composer"];
+
+#[test]
+fn a_refusal_withdraws_nothing() {
+    let depot = Depot::start();
+    let settings = json!({"public": true, "metadata_ttl_s": 0, "negative_ttl_s": 0, "stale_on_error": false});
+    for format in &FORMATS {
+        let upstream = Upstream::start();
+        let [target, _] = (format.offer)(&upstream);
+        let name = format!("{}-proxy", format.name);
+        let id = depot.api.create_proxy(&name, format.name, &upstream.url(), &settings);
+        let [package, file] = format.paths(&name);
+        depot.get(&package).expect(200);
+        depot.get(&file).expect(200);
+        eventually("the version is shown", || (depot.states(&id) == [""]).then_some(()));
+        for status in [401, 402, 403, 405, 409, 451] {
+            upstream.on(&target, Answer::new(status, "no"));
+            depot.get(&package).expect(404);
+            assert_eq!(depot.states(&id), [""], "{name} after {status}");
+        }
+        // The upstream itself cannot turn an absence into a refusal.
+        upstream.on(&target, Answer::new(404, "no").header("Refused", "403"));
+        depot.get(&package).expect(404);
+        let state = if WITHDRAWING.contains(&format.name) { "withdrawn" } else { "" };
+        assert_eq!(depot.states(&id), [state], "{name} after 404");
+    }
 }
 
 #[test]

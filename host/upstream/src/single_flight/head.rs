@@ -91,9 +91,11 @@ impl Fetcher {
         }
         let auth = self.context.auth(&self.client, &self.plan).await?;
         let redirected = redirects::send(&self.client, &request, &auth).await?;
-        let headers = redirected.response.headers();
-        match redirected.response.status().as_u16() {
-            429 => Err(UpstreamError::Throttled(headers::retry_after(headers))),
+        let (status, headers) = (redirected.response.status(), redirected.response.headers());
+        if headers::limits_rate(status, headers) {
+            return Err(UpstreamError::Throttled(headers::rate_limit_wait(headers)));
+        }
+        match status.as_u16() {
             status @ (408 | 425 | 500..) => {
                 Err(UpstreamError::Failing(status, headers::retry_after(headers)))
             }
@@ -169,8 +171,10 @@ impl Fetcher {
     /// The upstream refuses the request: to plugins, what is behind it is not there. What is cached
     /// stays cached.
     async fn refused(&self, response: Response, url: &Url, refusal: Refusal) -> FetchedResponse {
-        let refusal = Some(refusal);
-        let fetched = FetchedResponse { status: 404, refusal, ..self.excerpt(response, url).await };
+        let excerpt = self.excerpt(response, url).await;
+        let refused = (headers::REFUSED.to_owned(), refusal.status.to_string());
+        let headers = Arc::new(excerpt.headers.iter().cloned().chain([refused]).collect());
+        let fetched = FetchedResponse { status: 404, headers, refusal: Some(refusal), ..excerpt };
         self.remember_absence(&fetched);
         fetched
     }

@@ -14,8 +14,8 @@ use crate::index::{File, Metadata};
 use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, attestation, records};
 use packhouse_sdk::{
-    Context, Digest, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Repository, Response,
-    Statement, Timestamp, Version, VersionId,
+    Context, Digest, Expectation, Failure, Found, Freshness, ReadAt, Release, ReleaseVerdict, Repository,
+    Response, Statement, Timestamp, Version, VersionId,
 };
 
 use page::Page;
@@ -55,8 +55,12 @@ pub(crate) fn file(
     }
     // It was never kept; or it was, and the upstream has it elsewhere now.
     let (file, withdrawn) = match listed(cx, proxy, project, filename) {
-        Ok(Some(listed)) => (Some(listed), false),
-        Ok(None) => (known, true),
+        Ok(Found::There(listed)) => (Some(listed), false),
+        Ok(Found::Nothing) => (known, true),
+        Ok(Found::Refused) => {
+            let withdrawn = known.as_ref().is_some_and(|file| file.withdrawn);
+            (known, withdrawn)
+        }
         Err(failure) => {
             let known = known.ok_or(failure)?;
             let withdrawn = known.withdrawn;
@@ -67,8 +71,12 @@ pub(crate) fn file(
 }
 
 /// A file as the upstream's page has it.
-fn listed(cx: &Context, proxy: &Repository, project: &str, filename: &str) -> Result<Option<File>, Failure> {
-    Page::find(cx, proxy, project)?.map_or(Ok(None), |page| page.file(cx, project, filename))
+fn listed(cx: &Context, proxy: &Repository, project: &str, filename: &str) -> Result<Found<File>, Failure> {
+    Ok(match Page::find(cx, proxy, project)? {
+        Found::There(page) => page.file(cx, project, filename)?.map_or(Found::Nothing, Found::There),
+        Found::Nothing => Found::Nothing,
+        Found::Refused => Found::Refused,
+    })
 }
 
 /// What is asked of a proxy's project.

@@ -4,7 +4,7 @@ use super::{html_page, json_page, unexpected};
 use crate::index::File;
 use crate::status::Status;
 use packhouse_sdk::json_scan::{self, Span};
-use packhouse_sdk::{Blob, Context, Error, Failure, ReadAt, Repository, Settings};
+use packhouse_sdk::{Blob, Context, Error, Failure, Found, ReadAt, Reply, Repository, Settings};
 use std::ops::ControlFlow;
 
 /// Bytes of a page.
@@ -38,8 +38,8 @@ enum PageForm {
 }
 
 impl Page {
-    /// The upstream's page of a project; none where it has no such project.
-    pub(super) fn find(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Self>, Failure> {
+    /// The upstream's page of a project.
+    pub(super) fn find(cx: &Context, proxy: &Repository, name: &str) -> Result<Found<Self>, Failure> {
         let settings = Settings::of(proxy)?;
         let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
         let folder = format!("{name}/");
@@ -47,19 +47,25 @@ impl Page {
             return Self::at(cx, proxy, &folder);
         }
         let index = Self::at(cx, proxy, &format!("simple/{folder}"));
-        if matches!(index, Ok(Some(_))) {
+        if matches!(index, Ok(Found::There(_))) {
             return index;
         }
         // Any server that lists folders can be an index. A page for people that stands there has no file of the project.
-        match Self::at(cx, proxy, &folder) {
-            Ok(Some(page)) if page.has_files(cx, name).unwrap_or_default() => Ok(Some(page)),
-            _ => index,
+        match (Self::at(cx, proxy, &folder), index) {
+            (Ok(Found::There(page)), _) if page.has_files(cx, name).unwrap_or_default() => {
+                Ok(Found::There(page))
+            }
+            (Ok(Found::Refused), Ok(Found::Nothing)) => Ok(Found::Refused),
+            (_, index) => index,
         }
     }
 
-    fn at(cx: &Context, proxy: &Repository, target: &str) -> Result<Option<Self>, Failure> {
+    fn at(cx: &Context, proxy: &Repository, target: &str) -> Result<Found<Self>, Failure> {
         let fetch = cx.upstream("GET", target).header("accept", ACCEPT).limit(LIMIT);
-        let Some(reply) = fetch.metadata().start(proxy)?.found()? else { return Ok(None) };
+        fetch.metadata().start(proxy)?.look()?.try_map(|reply| Self::read_head(reply, target))
+    }
+
+    fn read_head(reply: Reply, target: &str) -> Result<Self, Failure> {
         let stated = reply.header("content-type")?.unwrap_or_default();
         let is_json = match stated.split(';').next().unwrap_or_default().trim() {
             "application/vnd.pypi.simple.v1+json" => true,
@@ -73,7 +79,7 @@ impl Page {
             true => json_form(&body, target)?,
             false => (PageForm::Html, Status::default()),
         };
-        Ok(Some(Self { body, size, base, form, target: target.to_owned(), status }))
+        Ok(Self { body, size, base, form, target: target.to_owned(), status })
     }
 
     /// Hands over one file of the project after the other.

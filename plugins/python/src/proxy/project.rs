@@ -5,7 +5,7 @@ use super::{release, shown};
 use crate::index::{File, Metadata, Standing, Take, key_of};
 use crate::records;
 use crate::status::Status;
-use packhouse_sdk::{Context, Denied, Entry, Error, Expectation, Failure, Repository, SortedOut};
+use packhouse_sdk::{Context, Denied, Entry, Error, Expectation, Failure, Found, Repository, SortedOut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ pub(crate) struct UpstreamProject<'a> {
     cx: &'a Context,
     pub(crate) proxy: &'a Repository,
     name: &'a str,
-    page: Option<Page>,
+    page: Found<Page>,
 }
 
 impl<'a> UpstreamProject<'a> {
@@ -28,19 +28,23 @@ impl<'a> UpstreamProject<'a> {
 
     /// Bytes of its page; 0 without one.
     pub(crate) fn size(&self) -> u64 {
-        self.page.as_ref().map_or(0, |page| page.size)
+        self.page.as_ref().there().map_or(0, |page| page.size)
     }
 
     /// Its status, where there is a page.
     pub(crate) fn status(&self) -> Option<&Status> {
-        self.page.as_ref().map(|page| &page.status)
+        self.page.as_ref().there().map(|page| &page.status)
     }
 
-    /// Hands over what is in the page, in its order, and what was fetched and has gone from it. False where there is neither.
+    /// Hands over what is in the page, in its order, and what was fetched and has gone from it. False where there is neither,
+    /// and where the upstream refuses to say.
     pub(crate) fn each(&self, take: &mut Take<'_>) -> Result<bool, Failure> {
+        if matches!(self.page, Found::Refused) {
+            return Ok(false);
+        }
         let mut fetched = Fetched::read(self.proxy, self.name)?;
         let mut chunk = Vec::new();
-        if let Some(page) = &self.page {
+        if let Found::There(page) = &self.page {
             page.each(self.cx, self.name, &mut |file| {
                 fetched.note(&file);
                 chunk.push(file);
@@ -51,7 +55,7 @@ impl<'a> UpstreamProject<'a> {
             })?;
         }
         self.judge(chunk, take)?;
-        let mut is_found = self.page.is_some();
+        let mut is_found = matches!(self.page, Found::There(_));
         for filename in fetched.gone() {
             let Some(file) = fetched.withdraw(self.proxy, self.name, &filename)? else { continue };
             for file in self.proxy.offered(self.name, vec![file], |file| release(file, true))? {
