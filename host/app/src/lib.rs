@@ -208,6 +208,7 @@ impl App {
             windows,
             budget: Arc::clone(&self.send_budget),
             holds: Holds::ByLength,
+            is_call: None,
             draining: self.draining.clone(),
             stop: self.stop.clone(),
         }

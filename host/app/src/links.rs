@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use packhouse_store::OrganizationRow;
 use packhouse_wire::site::Site;
 
+use crate::served::is_known_site;
 use crate::{App, public_url};
 
 /// The host that a request came to.
@@ -45,9 +46,10 @@ impl App {
         }
     }
 
-    /// Whether links into the organization's repositories follow the request's site.
-    pub fn follows_site(&self, organization: &OrganizationRow) -> bool {
-        self.config.base_url.is_none() && organization.base_url.is_none()
+    /// Whether links into the organization's repositories follow this site of a request although the client may have made it up.
+    pub fn follows_unknown_site(&self, organization: &OrganizationRow, site: Option<&Site>) -> bool {
+        let follows = self.config.base_url.is_none() && organization.base_url.is_none();
+        follows && site.is_some_and(|site| !is_known_site(self, organization, site))
     }
 
     /// The site of one host, as seen from a request to the other: by the same name, at the port where it listens.

@@ -1,5 +1,7 @@
 //! Which organization is served at a host, and by which address the server knows itself.
 
+use std::net::SocketAddr;
+
 use packhouse_store::{OrganizationId, OrganizationRow, StoreError};
 use packhouse_wire::host::without_port;
 use packhouse_wire::site::Site;
@@ -7,6 +9,9 @@ use url::Url;
 
 use crate::App;
 use crate::boxed;
+
+/// Names of a machine for itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// An organization as it is served at an address.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -76,10 +81,47 @@ pub fn own_address(app: &App, organization: Option<&OrganizationRow>, host: Opti
 }
 
 fn is_loopback(host: &str, port: u16) -> bool {
-    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&without_port(host));
+    let here = LOOPBACK.contains(&without_port(host));
     let stated = host.strip_prefix(without_port(host)).and_then(|rest| rest.strip_prefix(':'));
     // As it is written: a port has no sign and no leading zero.
     here && stated.is_some_and(|text| !text.starts_with(['+', '0']) && text.parse() == Ok(port))
+}
+
+/// Whether the server knows that clients reach it at this site. It knows the host of the organization, the host of `api_url`, the
+/// address of its listener, loopback names and the names in its certificates; each at the port of the listener or of the scheme. A
+/// client may make up any other site.
+#[must_use]
+pub fn is_known_site(app: &App, organization: &OrganizationRow, site: &Site) -> bool {
+    let (name, host) = (site.name(), organization.host.as_deref());
+    if host == Some(site.authority()) {
+        return true;
+    }
+    let listening = app.listening.get().map(|listening| listening.packages);
+    has_own_port(site, listening)
+        && (is_listener(name, listening)
+            || host.map(without_port) == Some(name)
+            || app.config.api_url.as_ref().and_then(Url::host_str) == Some(name)
+            || is_certified(app, name))
+}
+
+/// Whether the site's port is that of its scheme or of the listener.
+fn has_own_port(site: &Site, listening: Option<SocketAddr>) -> bool {
+    let port = site.authority().strip_prefix(site.name()).and_then(|rest| rest.strip_prefix(':'));
+    port.is_none_or(|port| listening.is_some_and(|at| port.parse() == Ok(at.port())))
+}
+
+/// Whether this is a loopback name or the address of the listener.
+fn is_listener(name: &str, listening: Option<SocketAddr>) -> bool {
+    let address = name.trim_matches(['[', ']']);
+    LOOPBACK.contains(&name) || listening.is_some_and(|at| address.parse() == Ok(at.ip()))
+}
+
+/// Whether a certificate of the repository host has this very name. Names that only a wildcard covers may be made up.
+fn is_certified(app: &App, name: &str) -> bool {
+    let name = name.trim_matches(['[', ']']);
+    app.secured().packages.is_some_and(|tls| {
+        tls.served().iter().any(|certificate| certificate.names().iter().any(|known| known == name))
+    })
 }
 
 #[cfg(test)]
@@ -107,6 +149,17 @@ mod tests {
         assert_eq!(found("b.example:8080"), Some(2));
         assert_eq!(found("b.example"), None);
         assert_eq!(found("c.example"), None);
+    }
+
+    #[test]
+    fn a_site_is_known_by_the_port_and_the_address_of_the_listener() {
+        let listening = Some("192.0.2.7:8080".parse().unwrap());
+        let has_own_port = |site: &str| has_own_port(&Site::of(site).unwrap(), listening);
+        assert!(has_own_port("http://a.example:8080") && has_own_port("http://[::1]:8080"));
+        assert!(has_own_port("https://a.example") && has_own_port("http://a.example:80"));
+        assert!(!has_own_port("http://a.example:8081") && !has_own_port("https://a.example:80"));
+        assert!(["localhost", "[::1]", "192.0.2.7"].iter().all(|name| is_listener(name, listening)));
+        assert!(["a.localhost", "192.0.2.8"].iter().all(|name| !is_listener(name, listening)));
     }
 
     #[test]

@@ -75,10 +75,14 @@ struct Slot<'a> {
 }
 
 impl<'a> CacheLookup<'a> {
-    /// Looks a request up. Nothing is kept of a request that is about no repository. Where links follow the site that a client names,
-    /// answers are kept for few sites at a time.
-    pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'a>, follows_site: bool) -> Self {
-        let keeps = || !follows_site || cache.sites.keep(&request.head.address);
+    /// Looks a request up. Nothing is kept of a request that is about no repository. Where links follow a site that the server does
+    /// not know, answers are kept for one such site at a time.
+    pub(crate) fn of(
+        cache: &ResponseCache,
+        request: &RepositoryRequest<'a>,
+        follows_unknown_site: bool,
+    ) -> Self {
+        let keeps = || !follows_unknown_site || cache.unknown_sites.keep(&request.head.address);
         let slot = request.found().filter(|_| keeps()).and_then(|row| {
             let key = CacheKey::of(request.plugin.number(), row.id, &request.members, &request.head)?;
             Some(Slot {

@@ -36,7 +36,8 @@ impl Organizations {
         let all = self.all(app).await?;
         let found = organization_at(&all, host);
         context.base_url = app.base_url_at(found, context.site.as_ref(), Side::Packages);
-        context.follows_site = found.is_some_and(|found| app.follows_site(found));
+        let site = context.site.as_ref();
+        context.follows_unknown_site = found.is_some_and(|found| app.follows_unknown_site(found, site));
         context.own_address = own_address(app, found, host);
         let organization = found.ok_or_else(|| HttpError::of(&catalogue::UNAUTHORIZED))?;
         context.organization = Some(organization.id);

@@ -21,8 +21,8 @@ pub(crate) struct RequestContext {
     pub site: Option<Site>,
     /// What links start with; empty until the organization was looked for.
     pub base_url: String,
-    /// Whether that follows the request's site: then a client may make it up.
-    pub follows_site: bool,
+    /// Whether that follows a site of the request that the server does not know: a client may have made it up.
+    pub follows_unknown_site: bool,
     /// The address for which ID tokens are made; empty until the organization was looked for.
     pub own_address: String,
     /// Names the credential; never a part of it.
@@ -52,7 +52,7 @@ impl RequestContext {
             own_challenge: false,
             site,
             base_url: String::new(),
-            follows_site: false,
+            follows_unknown_site: false,
             own_address: String::new(),
             credential: None,
             format: None,

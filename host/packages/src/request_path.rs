@@ -133,7 +133,7 @@ impl RepositoryHost {
             None => find_plugin(&identified, &self.shadows, context).await?,
         };
         limit_rate(&request)?;
-        let mut cached = CacheLookup::of(&self.cache, &request, context.follows_site);
+        let mut cached = CacheLookup::of(&self.cache, &request, context.follows_unknown_site);
         let Routed { told, instance } = route(&request, cached.intent()).await?;
         let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry(&self.cache, &app.store).await? {

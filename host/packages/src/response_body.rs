@@ -56,7 +56,7 @@ pub(crate) async fn body(
 async fn spilled(parts: Vec<Bytes>, request: ResponseRequest<'_>) -> Result<Body, StoreError> {
     let length = parts.iter().map(|part| part.len() as u64).sum();
     let hold = request.hold_pieces(length);
-    let bytes = request.spill.write(parts, piece(hold.as_ref())).await?;
+    let bytes = request.spill.write(parts, piece(hold.as_ref()), request.connection).await?;
     Ok(Body::stream(bytes, length, request.request_id).holding(hold))
 }
 

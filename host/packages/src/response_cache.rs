@@ -17,9 +17,9 @@ use self::level::Level;
 use crate::asked_once::AskedOnce;
 use crate::cache_entry::CacheEntry;
 use crate::cache_meters::CacheMeters;
-use crate::kept_sites::KeptSites;
 use crate::packed_response::PackedEntry;
 use crate::prepared_response::{PreparedResponse, size};
+use crate::unknown_sites::UnknownSites;
 
 /// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
 const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
@@ -140,8 +140,8 @@ pub(crate) struct ResponseCache {
     hasher: KeyHasher,
     /// Queries that were asked for once: what is made for one is kept from the second time on, since no end of them can be made up.
     asked_once: AskedOnce,
-    /// Sites that answers are kept for, where clients may make them up.
-    pub(crate) sites: KeptSites,
+    /// For which of the sites that the server does not know answers are kept.
+    pub(crate) unknown_sites: UnknownSites,
     /// Look-ups by what came of them.
     pub(crate) lookups: CacheMeters,
 }
@@ -160,7 +160,7 @@ impl ResponseCache {
             }),
             hasher: KeyHasher::default(),
             asked_once: AskedOnce::default(),
-            sites: KeptSites::default(),
+            unknown_sites: UnknownSites::default(),
             lookups: CacheMeters::new("responses"),
         }
     }

@@ -162,11 +162,12 @@ fn server() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
-/// Makes a policy, previews it and enforces it; its id.
+/// Makes a policy about these packages of all repositories, previews it and enforces it; its id.
 #[track_caller]
-fn enforce(api: &Api, component: &str, settings: Value, repositories: Value) -> String {
-    let body =
-        json!({"name": "ours", "component": component, "settings": settings, "repositories": repositories});
+fn enforce(api: &Api, component: &str, settings: Value, packages: Value) -> String {
+    let body = json!({
+        "name": "ours", "component": component, "settings": settings, "repositories": "*", "packages": packages,
+    });
     let id = api.post(POLICIES, &body).expect(201).field("id");
     api.call("POST", &format!("{POLICIES}/{id}/preview")).expect(200);
     api.patch(&format!("{POLICIES}/{id}"), &json!({"mode": "enforced"})).expect(200);
@@ -179,7 +180,7 @@ fn remove(api: &Api, id: &str) {
 }
 
 fn deny_all(api: &Api) -> String {
-    enforce(api, "names", json!({"claimed": ["*"], "distance": 0}), json!("*"))
+    enforce(api, "names", json!({"claimed": ["*"], "distance": 0}), Value::Null)
 }
 
 /// Where the files of a proxy are, and through a group with it, with who may read them.
@@ -255,7 +256,7 @@ fn a_file_without_a_version_is_judged_by_its_package() {
     for path in ["g/lib/1.0/other.jar", "g/lib/other.jar", "g/app/1.0/other.jar", "g/app/1.0/app-1.0.jar"] {
         upstream.on(&format!("/{path}"), Answer::ok("bytes"));
     }
-    enforce(&api, "names", json!({"claimed": ["g:lib"], "distance": 0}), json!("*"));
+    enforce(&api, "names", json!({"claimed": ["g:lib"], "distance": 0}), Value::Null);
     for path in ["g/lib/1.0/other.jar", "g/lib/other.jar"] {
         let refused = proxy.get(path).expect(403);
         assert!(refused.text().contains("policy_denied"), "{path}: {}", refused.text());
@@ -263,6 +264,19 @@ fn a_file_without_a_version_is_judged_by_its_package() {
     for path in ["g/app/1.0/other.jar", "g/app/1.0/app-1.0.jar"] {
         proxy.get(path).expect(200);
     }
+}
+
+#[test]
+fn a_rule_about_some_packages_judges_files_whose_package_is_not_known() {
+    let (server, upstream) = (server(), Upstream::start());
+    let api = Api::sign_in(&server);
+    let proxy = FormatRepository::proxy(&server, "maven", "near", &upstream.url(), &json!({}));
+    let files = ["lib.jar", "g/lib/other.jar", "g/app/1.0/other.jar", "g/app/1.0/app-1.0.jar"];
+    files.iter().for_each(|path| upstream.on(&format!("/{path}"), Answer::ok("bytes")));
+    enforce(&api, "names", json!({"claimed": ["*"], "distance": 0}), json!(["g:lib"]));
+    let statuses = || files.map(|path| proxy.get(path).status);
+    assert_eq!(statuses(), [403, 403, 200, 200], "before anything was fetched");
+    assert_eq!(statuses(), [403, 403, 200, 200], "afterwards");
 }
 
 /// Through a rule that lets one tag pass: what its manifest names passes as well, and an image that no tag was seen to name does not.
@@ -274,7 +288,7 @@ fn the_parts_of_an_image_are_judged_as_the_version_that_named_them() {
     let layers = [offer_blob(&upstream, "lib", b"good"), offer_blob(&upstream, "lib", b"other")];
     let good = offer_image(&upstream, "lib", "1.0", &images::manifest(&[b"good"]));
     let other = offer_image(&upstream, "lib", "2.0", &images::manifest(&[b"other"]));
-    let rule = enforce(&api, "licences", json!({"allow": ["MIT"], "unknown": "deny"}), json!("*"));
+    let rule = enforce(&api, "licences", json!({"allow": ["MIT"], "unknown": "deny"}), Value::Null);
     let until =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
     let exception =

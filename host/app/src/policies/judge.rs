@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use packhouse_runtime::{
     IgnoredFact, MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
-    purpose_word,
 };
 use packhouse_store::{
     Digest, OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version,
 };
-use serde_json::json;
 
 use super::facts::Wanted;
 use super::recorded::EndedCall;
+use super::report::count;
 use super::{Rule, RuleSet, facts};
 use crate::App;
 use crate::boxed;
@@ -221,12 +220,38 @@ impl App {
         self.judge_all(rules, question, None, versions).await
     }
 
+    /// As [`App::judge`], without a report, which is the caller's to make ([`App::report_rulings`]). Adds to the facts what the rules
+    /// look at.
+    #[boxed]
+    pub async fn rulings(
+        &self,
+        set: &RuleSet,
+        question: &Question,
+        versions: &mut [PolicyFacts],
+    ) -> Result<Vec<Judged>, StoreError> {
+        let rules: Vec<&Rule> =
+            set.rules.iter().filter(|rule| rule.reaches(question.place.repository)).collect();
+        self.rulings_by(&rules, question, None, versions).await
+    }
+
     async fn judge_all(
         &self,
         rules: &[&Rule],
         question: &Question,
         published: Option<&Published<'_>>,
         mut versions: Vec<PolicyFacts>,
+    ) -> Result<Vec<Judged>, StoreError> {
+        let judged = self.rulings_by(rules, question, published, &mut versions).await?;
+        self.report_rulings(question, &versions, &judged);
+        Ok(judged)
+    }
+
+    async fn rulings_by(
+        &self,
+        rules: &[&Rule],
+        question: &Question,
+        published: Option<&Published<'_>>,
+        versions: &mut [PolicyFacts],
     ) -> Result<Vec<Judged>, StoreError> {
         let mut judged = vec![Judged::default(); versions.len()];
         let folding = self.folding_of(&question.place.format);
@@ -244,9 +269,9 @@ impl App {
                 asked.push(Asked { rule, places });
             }
         }
-        facts::complete(self, question, published, &wanted(&asked), &mut versions).await?;
+        facts::complete(self, question, published, &wanted(&asked), versions).await?;
         for Asked { rule, places } in asked {
-            for batch in batches(&places, &versions) {
+            for batch in batches(&places, versions) {
                 let facts: Vec<PolicyFacts> =
                     batch.iter().filter_map(|at| versions.get(*at).cloned()).collect();
                 let outcomes = self.ask(rule, question, &facts).await?;
@@ -257,7 +282,6 @@ impl App {
                 }
             }
         }
-        self.tell(question, &versions, &judged);
         Ok(judged)
     }
 
@@ -318,65 +342,6 @@ impl App {
         };
         (0..versions).map(|_| failed()).collect()
     }
-
-    /// Counts, logs, and tells the organization's hooks of what does not pass, in the background: each version once in a while.
-    fn tell(&self, question: &Question, versions: &[PolicyFacts], judged: &[Judged]) {
-        if question.purpose == PolicyPurpose::Preview {
-            return;
-        }
-        let place = &question.place;
-        for (facts, judged) in versions.iter().zip(judged) {
-            let (repository, package, version) = (&*place.name, &facts.name, &facts.version);
-            for (rule, sentence) in &judged.warnings {
-                count("warn", 1);
-                if self.policies.told.is_news((place.repository.0, rule, package, version, sentence)) {
-                    tracing::warn!(repository, package, version, rule, "a policy warns: {sentence}");
-                }
-            }
-            let Some(refusal) = &judged.refusal else { continue };
-            if !refusal.unavailable {
-                count(refusal.word(), 1);
-            }
-            let (rule, word) = (&refusal.rule_name, refusal.word());
-            let news = (place.repository.0, refusal.rule.0, package, version, purpose_word(question.purpose));
-            if !self.policies.told.is_news(news) {
-                continue;
-            }
-            let request_id = &*question.head.request_id;
-            tracing::warn!(
-                repository,
-                package,
-                version,
-                rule,
-                request_id,
-                outcome = word,
-                "a policy refuses: {}",
-                refusal.sentence
-            );
-            // A list leaves out what nobody asked for.
-            if question.purpose != PolicyPurpose::List {
-                self.tell_hooks(question, facts, refusal);
-            }
-        }
-    }
-
-    fn tell_hooks(&self, question: &Question, facts: &PolicyFacts, refusal: &Refusal) {
-        let place = question.place.clone();
-        let data = json!({
-            "policy": {"id": refusal.rule.to_string(), "name": refusal.rule_name},
-            "repository": {"id": place.repository.to_string(), "name": &*place.name, "format": place.format},
-            "package": facts.name, "version": facts.version, "purpose": purpose_word(question.purpose),
-            "ruling": refusal.word(), "because": refusal.sentence, "by": question.caller,
-        });
-        let (store, rule) = (self.store.clone(), refusal.rule);
-        let subject = format!("{}/{}@{}", place.name, facts.name, facts.version);
-        tokio::spawn(async move {
-            let told = store.tell_policy_denied(place.organization, rule, place.repository, subject, data);
-            if let Err(error) = told.await {
-                tracing::warn!(%error, "webhooks could not be told of what a policy refused");
-            }
-        });
-    }
 }
 
 /// What is asked in one call each: no more versions than one may be asked about, and no more bytes than its memory holds with ease.
@@ -396,18 +361,6 @@ fn batches(asked: &[usize], versions: &[PolicyFacts]) -> Vec<Vec<usize>> {
         batches.push(batch);
     }
     batches
-}
-
-/// Counts rulings on versions of this kind.
-fn count(ruling: &'static str, versions: u64) {
-    metrics::counter!("packhouse_policy_rulings_total", "ruling" => ruling).increment(versions);
-}
-
-/// Makes every kind known at 0, so that the first is seen as an increase.
-pub(super) fn announce() {
-    for ruling in ["warn", "held", "denied", "unavailable"] {
-        count(ruling, 0);
-    }
 }
 
 #[cfg(test)]
@@ -508,5 +461,6 @@ mod tests {
         }
         assert!(rule.is_about(Folding::None, "a") && !rule.is_about(Folding::None, "b"));
         assert!(rule.is_about(Folding::Lowercase, "A") && !rule.is_about(Folding::None, "A"));
+        assert!(rule.is_about(Folding::None, ""), "a file of no known package may be of this one");
     }
 }

@@ -7,6 +7,7 @@
 pub mod facts;
 mod judge;
 mod recorded;
+mod report;
 mod rule_set;
 mod told;
 
@@ -82,7 +83,7 @@ impl Policies {
 /// Loads the components that rules name, so that no request waits for a compilation.
 #[boxed]
 pub async fn load(app: Arc<App>) {
-    judge::announce();
+    report::announce();
     app.load_policies().await;
 }
 

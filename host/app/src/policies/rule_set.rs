@@ -80,10 +80,11 @@ impl Rule {
         self.row.text.repositories.as_ref().is_none_or(|only| only.contains(&repository))
     }
 
-    /// Whether it is about this package of a format that folds names so.
+    /// Whether it is about this package of a format that folds names so. An empty name stands for a file whose package is not known: it
+    /// may belong to any package, so every rule is about it.
     #[must_use]
     pub fn is_about(&self, folding: Folding, package: &str) -> bool {
-        self.packages.as_ref().is_none_or(|only| only.cover(folding, package))
+        package.is_empty() || self.packages.as_ref().is_none_or(|only| only.cover(folding, package))
     }
 
     /// Until when an exception lets this version pass, in ms since 1970; none where none does.

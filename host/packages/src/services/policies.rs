@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_app::App;
-use packhouse_app::policies::{AskedFile, Judged, JudgedWhere, Published, Question, facts};
+use packhouse_app::policies::{AskedFile, Judged, JudgedWhere, Published, Question, RuleSet, facts};
 use packhouse_runtime::{
     Fetch, JudgedReleases, PolicyFacts, PolicyPurpose, PolicyService, Release, ReleaseVerdict, Reply,
     ReplyLifetime, RepositoryView, RequestHead, ServiceError, ServiceFuture,
@@ -151,7 +151,7 @@ fn passed(mut judged: impl Iterator<Item = Judged>) -> Result<(), ServiceError> 
     }
 }
 
-/// Judges the version whose file a reply is; of a file without a version, the packages that the request is about.
+/// Judges the versions whose file a reply is; of a file without a version, the packages that the request is about.
 pub(super) struct FetchJudge {
     app: Arc<App>,
     /// The number of the rules; none where no rule holds.
@@ -161,7 +161,9 @@ pub(super) struct FetchJudge {
 }
 
 enum Subject {
-    Version(String, String),
+    /// Package and version, and the file of it that the reply is or belongs to. One that passes is enough.
+    Versions(Vec<(String, String, AskedFile)>),
+    /// Each has to pass.
     Packages(Vec<String>),
 }
 
@@ -169,27 +171,28 @@ impl FetchJudge {
     /// None where nothing judges: no rule holds, or the plugin declares the answer as metadata.
     pub(super) fn of(services: &CallServices, proxy: &RepositoryView, fetch: &Fetch) -> Option<FetchJudge> {
         let (number, app) = (services.caller.policies, &services.app);
-        let (subject, path) = match fetch.judged_as() {
-            Some((package, version, path)) => {
-                (Subject::Version(package.clone(), version.clone()), Some(path.clone()))
-            }
-            None if fetch.is_metadata => return None,
-            None => (Subject::Packages(services.packages.clone()), None),
+        // What is signed of the file that a reply belongs to has that file's digest.
+        let digests = if fetch.show_as.is_some() { fetch.expect.clone() } else { Vec::new() };
+        let version = |(package, version, path): &(String, String, String)| {
+            let file = AskedFile { path: path.clone(), digests: digests.clone() };
+            (package.clone(), version.clone(), file)
+        };
+        let subject = match fetch.judged_as() {
+            [] if fetch.is_metadata => return None,
+            [] => Subject::Packages(services.packages.clone()),
+            files => Subject::Versions(files.iter().map(version).collect()),
         };
         // The malware block judges a version where its file is fetched.
         let by_malware = matches!(subject, Subject::Packages(_)) && app.advisories.number() != 0;
         if number.is_none() && !by_malware {
             return None;
         }
-        // What is signed of the file that a reply belongs to has that file's digest.
-        let digests = if fetch.show_as.is_some() { fetch.expect.clone() } else { Vec::new() };
-        let file = path.map(|path| AskedFile { path, digests });
-        let question = Question { file, ..services.proxied(proxy, PolicyPurpose::Fetch) };
+        let question = services.proxied(proxy, PolicyPurpose::Fetch);
         Some(FetchJudge { app: Arc::clone(app), number, question, subject })
     }
 
     /// What the rules say, by what is shown of the version, and where that tells no age, by the date of its file.
-    async fn judge(&self, headers: &[(String, String)]) -> Result<Judged, ServiceError> {
+    async fn judge(&self, reply: &dyn Reply) -> Result<Judged, ServiceError> {
         if let Subject::Packages(packages) = &self.subject {
             self.refuse_malware(packages).await?;
         }
@@ -200,24 +203,54 @@ impl FetchJudge {
         if !set.reaches(question.place.repository) {
             return Ok(Judged::default());
         }
-        let mut facts = self.facts().await?;
-        for facts in &mut facts {
-            facts.published = facts.published.or_else(|| modified(headers));
-        }
+        let modified = modified(&reply.headers().await?);
+        let packages = match &self.subject {
+            Subject::Versions(versions) => return self.judge_versions(&set, reply, versions, modified).await,
+            Subject::Packages(packages) => packages,
+        };
+        // A file of no known package has an empty name, which every rule judges.
+        let unknown = packages.is_empty().then_some("");
+        let names = packages.iter().map(String::as_str).chain(unknown);
+        let of_name = |name: &str| PolicyFacts { published: modified, ..facts::of_name(name, "") };
+        let facts = names.map(of_name).collect();
         Ok(strictest(app.judge(&set, question, facts).await?))
     }
 
-    async fn facts(&self) -> Result<Vec<PolicyFacts>, ServiceError> {
-        Ok(match &self.subject {
-            Subject::Version(package, version) => {
-                let repository = self.question.place.repository;
-                let row = self.app.store.facts_of_version(repository, package, version).await?;
-                vec![row.as_ref().map_or_else(|| facts::of_name(package, version), facts::of_row)]
+    /// The ruling on the first version that passes. Where none passes, the ruling on the first one counts, until any of them may be
+    /// judged otherwise. Only the ruling that counts is reported: nobody asked for the other versions.
+    async fn judge_versions(
+        &self,
+        set: &RuleSet,
+        reply: &dyn Reply,
+        versions: &[(String, String, AskedFile)],
+        modified: Option<u64>,
+    ) -> Result<Judged, ServiceError> {
+        let (app, repository) = (&self.app, self.question.place.repository);
+        let mut first = None;
+        let mut until: Option<i64> = None;
+        for (at, (package, version, file)) in versions.iter().enumerate() {
+            // The version that passes here must not be one that is withheld. If there is only one, the reply says that it is not.
+            if versions.len() > 1 && reply.withholds(at).await? {
+                continue;
             }
-            // A file of which nothing is known passes only the rules that judge nothing.
-            Subject::Packages(packages) if packages.is_empty() => vec![facts::of_name("", "")],
-            Subject::Packages(packages) => packages.iter().map(|name| facts::of_name(name, "")).collect(),
-        })
+            let row = app.store.facts_of_version(repository, package, version).await?;
+            let facts = row.as_ref().map_or_else(|| facts::of_name(package, version), facts::of_row);
+            let mut facts = [PolicyFacts { published: facts.published.or(modified), ..facts }];
+            let question = Question { file: Some(file.clone()), ..self.question.clone() };
+            let judged = app.rulings(set, &question, &mut facts).await?.pop().unwrap_or_default();
+            if judged.refusal.is_none() {
+                app.report_rulings(&question, &facts, std::slice::from_ref(&judged));
+                return Ok(judged);
+            }
+            until = until.into_iter().chain(judged.until).min();
+            first.get_or_insert((question, facts, judged));
+        }
+        let Some((question, facts, judged)) = first else {
+            return Err(ServiceError::Unavailable("every version that it belongs to is withheld".to_owned()));
+        };
+        let judged = Judged { until, ..judged };
+        app.report_rulings(&question, &facts, std::slice::from_ref(&judged));
+        Ok(judged)
     }
 
     /// A file without a version may be of any version, and so of one that is malware.
@@ -274,10 +307,7 @@ impl JudgedReply {
         if status != 200 {
             return Ok(status);
         }
-        let judged = self.judged.get_or_try_init(|| async {
-            let headers = self.reply.headers().await?;
-            self.judge.judge(&headers).await
-        });
+        let judged = self.judged.get_or_try_init(|| self.judge.judge(&*self.reply));
         passed(std::iter::once(judged.await?.clone()))?;
         Ok(status)
     }
