@@ -4,7 +4,7 @@ use packhouse_tests::authority::Authority;
 use packhouse_tests::database::Postgres;
 use packhouse_tests::pooler::Pooler;
 use packhouse_tests::server::free_port;
-use packhouse_tests::{MavenRepository, Server, ServerBuilder, cli, skip};
+use packhouse_tests::{MavenRepository, Server, ServerBuilder, checkout, cli, skip};
 
 fn database(test: &str) -> Option<Postgres> {
     Postgres::start().map_err(|reason| skip(test, &reason)).ok()
@@ -52,6 +52,31 @@ fn a_role_without_privileges_of_a_superuser_suffices() {
     let home = tempfile::TempDir::new().unwrap();
     let said = cli::packhouse_with(home.path(), &["doctor"], &[("PACKHOUSE_DATABASE_URL", poor)]);
     said.refused("GRANT CREATE ON SCHEMA");
+}
+
+#[test]
+fn role_and_database_of_the_page_are_all_that_a_server_needs() {
+    let Some(database) = database("the page about PostgreSQL") else { return };
+    let page = std::fs::read_to_string(checkout().join("docs/POSTGRESQL.md")).unwrap();
+    let block = page.split("```sql\n").nth(1).unwrap().split("```").next().unwrap();
+    // Role and database of this name are there already, as the superuser's.
+    for statement in block.replace("packhouse", "keeper").split_terminator(";\n") {
+        database.sql(statement);
+    }
+    works(&format!("postgres://keeper@127.0.0.1:{}/keeper", database.port()));
+}
+
+#[test]
+fn what_the_database_says_is_told_in_its_words_alone() {
+    let Some(database) = database("the words of PostgreSQL") else { return };
+    let url = format!("postgres://packhouse@127.0.0.1:{}/absent", database.port());
+    let (status, started) = Server::with().env("PACKHOUSE_DATABASE_URL", &url).start_refused();
+    let home = tempfile::TempDir::new().unwrap();
+    let examined = cli::packhouse_with(home.path(), &["doctor"], &[("PACKHOUSE_DATABASE_URL", url)]);
+    assert!(!status.success() && !examined.success);
+    for said in [started, examined.text] {
+        assert!(said.contains("database \"absent\" does not exist") && !said.contains("at line"), "{said}");
+    }
 }
 
 #[test]

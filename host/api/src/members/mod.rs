@@ -57,8 +57,10 @@ async fn change_me(mut call: Call) -> Answer {
     let body: ChangeMe = call.body()?;
     call.only(&[])?;
     let actor = call.actor()?;
-    let member = members::change(actor, body.change()?).await?;
+    let change = body.change()?;
+    // Read before the change: one that was made is not answered with an error.
     let me = members::me(actor).await?;
+    let member = members::change(actor, change).await?;
     Ok(Json(Me::new(&member, me)).into_response())
 }
 

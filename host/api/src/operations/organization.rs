@@ -51,14 +51,14 @@ pub async fn show(actor: &Actor) -> Result<Organization, ApiError> {
 /// Changes the organization. Needs manage-owner-account; 409 `organization_already_exists` for another's name.
 pub async fn change(actor: &Actor, change: OrganizationChange) -> Result<Organization, ApiError> {
     actor.needs(ManageOwnerAccount)?;
-    let Organization { row, .. } = own(actor).await?;
+    let Organization { row, base_url } = own(actor).await?;
     let name = change.name.unwrap_or_else(|| row.name.clone());
-    let quota = change.quota_bytes.unwrap_or(row.quota_bytes);
+    let quota_bytes = change.quota_bytes.unwrap_or(row.quota_bytes);
     let event = actor.event("change_organization", name.clone());
-    if !actor.app.store.change_organization(row.id, &name, quota, Some(event)).await? {
+    if !actor.app.store.change_organization(row.id, &name, quota_bytes, Some(event)).await? {
         return Err(ApiError::from(&catalogue::ORGANIZATION_ALREADY_EXISTS));
     }
-    own(actor).await
+    Ok(Organization { row: OrganizationRow { name, quota_bytes, ..row }, base_url })
 }
 
 /// What the organization's repositories hold. Needs manage-repositories.

@@ -56,8 +56,7 @@ pub async fn create(actor: &Actor, format: &str, wanted: Wanted) -> Result<Recor
     let made = actor.app.store.create_recording_set(new, Some(event)).await?;
     let most = MAX_RECORDING_SETS.to_string();
     let made = made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_RECORDINGS, &most))?;
-    // Other servers find it by themselves.
-    recordings::arm(&actor.app).await?;
+    arm(actor).await;
     Ok(made)
 }
 
@@ -103,6 +102,13 @@ pub async fn delete(actor: &Actor, format: &str, id: &str) -> Result<(), ApiErro
     if !store.delete_recordings(actor.organization(), format, number.0, Some(event)).await? {
         return Err(not_found());
     }
-    recordings::arm(&actor.app).await?;
+    arm(actor).await;
     Ok(())
+}
+
+/// Has this server follow a change at once. Where it cannot, it finds the change by itself soon, as other servers do.
+async fn arm(actor: &Actor) {
+    if let Err(error) = recordings::arm(&actor.app).await {
+        tracing::warn!(%error, "what is to be recorded of plugins could not be read; the next look will do");
+    }
 }

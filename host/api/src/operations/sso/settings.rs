@@ -1,5 +1,7 @@
 //! An organization's sign-in settings. The client's secret goes in and never comes out. All of it needs manage-owner-account.
 
+use std::sync::Arc;
+
 use packhouse_app::mail::{self, Letter};
 use packhouse_app::sso::Settings;
 use packhouse_identity::Secret;
@@ -60,9 +62,10 @@ pub async fn set(
     let settings =
         Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in };
     let json = serde_json::to_string(&settings).map_err(anyhow::Error::from)?;
+    let letters = letters(actor, Some(&settings.issuer)).await?;
     let event = actor.event("set_sso", settings.issuer.clone());
     actor.app.store.set_sso_settings(actor.organization(), &json, Some(event)).await?;
-    tell_owners(actor, Some(&settings.issuer)).await?;
+    send(actor, letters);
     Ok(settings)
 }
 
@@ -70,31 +73,34 @@ pub async fn set(
 pub async fn remove(actor: &Actor, confirmation: &Confirmation) -> Result<(), ApiError> {
     confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
+    let letters = letters(actor, None).await?;
     let event = actor.event("delete_sso", "");
     if actor.app.store.delete_sso_settings(actor.organization(), Some(event)).await? {
-        tell_owners(actor, None).await
+        send(actor, letters);
+        Ok(())
     } else {
         Err(ApiError::from(&catalogue::NOT_FOUND))
     }
 }
 
-/// Tells who owns the account by mail how members sign in from now on, and who changed it.
-async fn tell_owners(actor: &Actor, issuer: Option<&str>) -> Result<(), ApiError> {
+/// Letters that tell the account's owners how members sign in from now on, and who changed it. They are made before the change: a change
+/// that was made is not answered with an error.
+async fn letters(actor: &Actor, issuer: Option<&str>) -> Result<Vec<Letter>, ApiError> {
     let members = actor.app.store.list_members(actor.organization(), None, TOLD_OF).await?;
     let owns = |row: &&MemberRow| Permissions::read(&row.permissions).holds(ManageOwnerAccount);
-    let (app, by) = (std::sync::Arc::clone(&actor.app), actor.member().email.clone());
-    let letters: Vec<Letter> = members
-        .iter()
-        .filter(owns)
-        .map(|owner| mail::sign_in_changed(&owner.email, &app.api_url(), issuer, &by))
-        .collect();
-    // A mail server that takes its time holds nobody up.
+    let (api_url, by) = (actor.app.api_url(), &actor.member().email);
+    let letter = |owner: &MemberRow| mail::sign_in_changed(&owner.email, &api_url, issuer, by);
+    Ok(members.iter().filter(owns).map(letter).collect())
+}
+
+/// Sends letters. A mail server that takes its time holds nobody up.
+fn send(actor: &Actor, letters: Vec<Letter>) {
+    let app = Arc::clone(&actor.app);
     tokio::spawn(async move {
         for letter in letters {
             app.mail.send(letter).await;
         }
     });
-    Ok(())
 }
 
 fn seal(actor: &Actor, secret: &Secret) -> Result<String, ApiError> {

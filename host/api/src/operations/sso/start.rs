@@ -9,6 +9,9 @@ use super::{current, exchange};
 use crate::error::ApiError;
 use crate::operations::Origin;
 
+/// The id of no organization.
+const NO_ORGANIZATION: OrganizationId = OrganizationId(0);
+
 /// What a sign-in begins with.
 #[derive(Clone, Copy, Debug)]
 pub enum Beginning<'a> {
@@ -72,7 +75,8 @@ fn of_ticket(origin: &Origin, ticket: &str, return_to: Option<String>) -> Result
     Ok(Plan { organization, aim, return_to: page.or(return_to) })
 }
 
-/// The organization that is named, or the only one.
+/// The organization that is named, or the only one. [`NO_ORGANIZATION`] for an unknown name: it goes on as one without a provider, so that
+/// neither the answer nor its time tells which names there are.
 async fn find(origin: &Origin, named: Option<&str>) -> Result<OrganizationId, ApiError> {
     let all = origin.app.store.organizations().await?;
     match (named, all.as_slice()) {
@@ -80,7 +84,7 @@ async fn find(origin: &Origin, named: Option<&str>) -> Result<OrganizationId, Ap
         (None, _) => Err(ApiError::invalid("There are several organizations; name one in `organization`.")),
         (Some(named), all) => {
             let found = all.iter().find(|row| row.name == named || row.id.to_string() == named);
-            found.map(|row| row.id).ok_or(ApiError::from(&catalogue::NOT_FOUND))
+            Ok(found.map_or(NO_ORGANIZATION, |row| row.id))
         }
     }
 }

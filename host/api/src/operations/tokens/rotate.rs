@@ -41,7 +41,8 @@ pub async fn rotate(
             .await?
         {
             Rotation::Rotated(row) => {
-                let owner = owner(actor, &row).await?;
+                // A member's token is the actor's own here: another's was revoked instead.
+                let owner = row.owner.map(|_| actor.member().email.clone());
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
                 return Ok(NewCredential {
                     row: OwnedToken { row: *row, owner },
@@ -61,10 +62,10 @@ pub async fn rotate(
 
 /// Revokes another member's token in place of rotating it: whoever held a successor's secret would act as that member.
 async fn revoke_foreign(actor: &Actor, old: TokenRow) -> Result<NewCredential<OwnedToken>, ApiError> {
+    let owner = owner(actor, &old).await?;
     let now = actor.app.store.now_ms();
     let event = actor.event("revoke_token", old.name.clone());
     actor.app.store.revoke_token(old.organization, old.id, now, Some(event)).await?;
-    let owner = owner(actor, &old).await?;
     let replaced = Some(Replaced { id: old.id.to_string(), ends_at: now });
     let row = TokenRow { revoked_at: Some(now), ..old };
     Ok(NewCredential { row: OwnedToken { row, owner }, secret: None, replaced })
