@@ -31,7 +31,7 @@ pub(crate) fn javascript(folder: &Path, file: &Path) -> Result<Command> {
     let tool = javascript_tool(folder)?;
     ensure!(
         folder.join("node_modules").join(tool).is_dir(),
-        "{} is not here: npm {}, in {}; npm comes with Node.js, of which it needs 18 or newer",
+        "{} is not here: npm {}, in {}; npm comes with Node.js, of which it needs 20 or newer",
         tool.rsplit('/').next().unwrap_or(tool),
         if folder.join("package-lock.json").is_file() { "ci" } else { "install" },
         folder.display()
@@ -66,7 +66,7 @@ pub(crate) fn run(mut command: Command) -> Result<()> {
 /// How to get a tool.
 fn missing(tool: &OsStr) -> &'static str {
     if tool == "node" {
-        "node is not here: install Node.js 18 or newer, and npm"
+        "node is not here: install Node.js 20 or newer, and npm"
     } else {
         "componentize-py is not here: python3 -m venv .venv && .venv/bin/pip install --requirement requirements.txt"
     }
