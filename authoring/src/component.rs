@@ -4,7 +4,7 @@ use crate::contract_alone;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
-use wit_component_of_wasmtime::ComponentEncoder;
+use wit_component::ComponentEncoder;
 
 /// Writes the component of the core module in `module` to `file`. False when it was the same already, and is left alone.
 ///

@@ -3,15 +3,13 @@
 //! wrapper around the exported function calls it in time.
 
 use anyhow::{Result, anyhow, bail};
-use wasm_encoder_of_wasmtime::{
+use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, EntityType, ExportKind, ExportSection, Function, FunctionSection,
     GlobalSection, GlobalType, ImportSection, Module, TypeSection, ValType,
 };
-use wasmparser_of_wasmtime::PrimitiveValType;
-use wasmparser_of_wasmtime::component_types::{
-    ComponentAnyTypeId, ComponentDefinedType, ComponentValType, ResourceId,
-};
-use wasmparser_of_wasmtime::types::TypesRef;
+use wasmparser::PrimitiveValType;
+use wasmparser::component_types::{ComponentAnyTypeId, ComponentDefinedType, ComponentValType, ResourceId};
+use wasmparser::types::TypesRef;
 
 /// What a function is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

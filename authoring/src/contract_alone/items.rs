@@ -6,17 +6,15 @@ use super::numbers::Numbers;
 use super::{is_other, traps};
 use anyhow::{Error as Fault, anyhow};
 use std::collections::{BTreeMap, BTreeSet};
-use wasm_encoder_of_wasmtime::reencode::{Error, Reencode, ReencodeComponent, component_utils};
-use wasm_encoder_of_wasmtime::{
+use wasm_encoder::reencode::{Error, Reencode, ReencodeComponent, component_utils};
+use wasm_encoder::{
     Alias, CanonicalFunctionSection, Component, ComponentAliasSection, ComponentExportSection,
     ComponentImportSection, ComponentSectionId, ComponentTypeSection, ExportKind, InstanceSection, Module,
     ModuleArg, ModuleSection, RawSection,
 };
-use wasmparser_of_wasmtime::component_types::{ComponentAnyTypeId, ResourceId};
-use wasmparser_of_wasmtime::types::TypesRef;
-use wasmparser_of_wasmtime::{
-    CanonicalFunction, ComponentAlias, ComponentExternalKind, ExternalKind, Parser, Payload,
-};
+use wasmparser::component_types::{ComponentAnyTypeId, ResourceId};
+use wasmparser::types::TypesRef;
+use wasmparser::{CanonicalFunction, ComponentAlias, ComponentExternalKind, ExternalKind, Parser, Payload};
 
 /// By which the sources were read: nobody is to call it again.
 const INITIALISER: &str = "init";
@@ -187,7 +185,7 @@ impl<'a> Items<'a> {
         out: &mut Component,
         core_function: u32,
         ty: u32,
-        options: &[wasmparser_of_wasmtime::CanonicalOption],
+        options: &[wasmparser::CanonicalOption],
         lent: Lent,
     ) -> Result<(), Error<Fault>> {
         self.found.lent.insert(lent.resource);
@@ -295,7 +293,7 @@ impl ReencodeComponent for Items<'_> {
     fn parse_component_type_section(
         &mut self,
         types: &mut ComponentTypeSection,
-        section: wasmparser_of_wasmtime::ComponentTypeSectionReader<'_>,
+        section: wasmparser::ComponentTypeSectionReader<'_>,
     ) -> Result<(), Error<Fault>> {
         for ty in section {
             let ty = ty?;
@@ -312,7 +310,7 @@ impl ReencodeComponent for Items<'_> {
     fn parse_component_import_section(
         &mut self,
         imports: &mut ComponentImportSection,
-        section: wasmparser_of_wasmtime::ComponentImportSectionReader<'_>,
+        section: wasmparser::ComponentImportSectionReader<'_>,
     ) -> Result<(), Error<Fault>> {
         for import in section {
             let import = import?;
@@ -328,7 +326,7 @@ impl ReencodeComponent for Items<'_> {
     fn parse_component_alias_section(
         &mut self,
         aliases: &mut ComponentAliasSection,
-        section: wasmparser_of_wasmtime::ComponentAliasSectionReader<'_>,
+        section: wasmparser::ComponentAliasSectionReader<'_>,
     ) -> Result<(), Error<Fault>> {
         for alias in section {
             let alias = alias?;
@@ -353,8 +351,8 @@ impl ReencodeComponent for Items<'_> {
 
     fn parse_component_instance_section(
         &mut self,
-        instances: &mut wasm_encoder_of_wasmtime::ComponentInstanceSection,
-        section: wasmparser_of_wasmtime::ComponentInstanceSectionReader<'_>,
+        instances: &mut wasm_encoder::ComponentInstanceSection,
+        section: wasmparser::ComponentInstanceSectionReader<'_>,
     ) -> Result<(), Error<Fault>> {
         for instance in section {
             self.parse_component_instance(instances, instance?)?;
@@ -366,7 +364,7 @@ impl ReencodeComponent for Items<'_> {
     fn parse_instance_section(
         &mut self,
         instances: &mut InstanceSection,
-        section: wasmparser_of_wasmtime::InstanceSectionReader<'_>,
+        section: wasmparser::InstanceSectionReader<'_>,
     ) -> Result<(), Error<Fault>> {
         for instance in section {
             self.parse_instance(instances, instance?)?;
@@ -378,7 +376,7 @@ impl ReencodeComponent for Items<'_> {
     fn parse_component_export_section(
         &mut self,
         exports: &mut ComponentExportSection,
-        section: wasmparser_of_wasmtime::ComponentExportSectionReader<'_>,
+        section: wasmparser::ComponentExportSectionReader<'_>,
     ) -> Result<(), Error<Fault>> {
         for export in section {
             let export = export?;

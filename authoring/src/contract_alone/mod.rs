@@ -13,9 +13,9 @@ mod traps;
 
 use anyhow::{Context as _, Result, anyhow};
 use items::{Found, Items};
-use wasm_encoder_of_wasmtime::Component;
-use wasm_encoder_of_wasmtime::reencode::ReencodeComponent as _;
-use wasmparser_of_wasmtime::{Parser, Payload, Validator};
+use wasm_encoder::Component;
+use wasm_encoder::reencode::ReencodeComponent as _;
+use wasmparser::{Parser, Payload, Validator};
 
 /// By which the sources were read.
 const LOADER: &str = "local:init/module-loader";

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, anyhow};
 use std::collections::BTreeSet;
-use wasm_encoder_of_wasmtime::reencode::{Reencode as _, RoundtripReencoder};
-use wasm_encoder_of_wasmtime::{
+use wasm_encoder::reencode::{Reencode as _, RoundtripReencoder};
+use wasm_encoder::{
     CodeSection, ExportKind, ExportSection, Function, FunctionSection, Module, TypeSection, ValType,
 };
-use wasmparser_of_wasmtime::types::TypesRef;
+use wasmparser::types::TypesRef;
 
 /// What the function is called that stands for this one of the component's core functions.
 pub(super) fn name(core_function: u32) -> String {
@@ -38,7 +38,7 @@ pub(super) fn signature(known: TypesRef<'_>, core_function: u32) -> Result<(Vec<
     Ok((encoded(ty.params())?, encoded(ty.results())?))
 }
 
-fn encoded(values: &[wasmparser_of_wasmtime::ValType]) -> Result<Vec<ValType>> {
+fn encoded(values: &[wasmparser::ValType]) -> Result<Vec<ValType>> {
     let values = values.iter().map(|value| RoundtripReencoder.val_type(*value));
     values.collect::<Result<_, _>>().map_err(|error| anyhow!("{error}"))
 }

@@ -137,8 +137,7 @@ fn dummy(version: &str) -> Vec<u8> {
     let package = resolve.push_group(group).expect("the package resolves");
     let world = resolve.packages[package].worlds["plugin"];
     let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, true)
-        .expect("it can be embedded");
-    let mut encoder = ComponentEncoder::default();
-    encoder.validate(true).module(&module).expect("it is a module").encode().expect("it is a component")
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("it can be embedded");
+    let encoder = ComponentEncoder::default().validate(true).module(&module);
+    encoder.expect("it is a module").encode().expect("it is a component")
 }

@@ -219,7 +219,7 @@ fn component(imports: &[Import]) -> Vec<u8> {
     let package = resolve.push_str("reach.wit", &world).unwrap();
     let world = resolve.packages[package].worlds["reach"];
     let mut module = wat::parse_str(module(imports)).unwrap();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }
 
