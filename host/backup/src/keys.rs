@@ -20,9 +20,6 @@ const MOST_WORK: u8 = 22;
 /// The shortest passphrase, in bytes.
 const SHORTEST: usize = 8;
 
-/// Identities that open files.
-pub(crate) type Identities = Vec<Box<dyn age::Identity + Send + Sync>>;
-
 /// For what a place is opened with a key.
 pub(crate) struct Opened<K> {
     /// What encrypts or decrypts.
@@ -137,7 +134,7 @@ impl KeyFiles {
 
     /// What opens the files of a place that is encrypted so. An error where keys of another kind were given: whoever names a key
     /// expects backups that were made with it, and somebody may have put others in their place.
-    pub(crate) fn opening(&self, place: &Encryption) -> anyhow::Result<Opened<Identities>> {
+    pub(crate) fn opening(&self, place: &Encryption) -> anyhow::Result<Opened<Vec<Identity>>> {
         let is_of_kind = match place {
             Encryption::None => self.identities.is_none() && self.passphrase.is_none(),
             Encryption::Recipients { .. } => self.passphrase.is_none(),
@@ -154,18 +151,12 @@ impl KeyFiles {
                 let file = self.identities.as_ref().context(
                     "the backups of this place are encrypted for recipients: name an identity with --identity-file",
                 )?;
-                let text = read(file)?;
-                let file = age::IdentityFile::from_buffer(text.as_bytes())
-                    .with_context(|| format!("{} holds no identities of age", file.display()))?;
-                let identities = file.into_identities();
-                let identities =
-                    identities.map_err(|error| anyhow::anyhow!("the identities cannot be used: {error}"))?;
-                Ok(Opened::without_mac(identities))
+                identities(file).map(Opened::without_mac)
             }
             Encryption::Passphrase { .. } => {
                 let identity = self.unwrapped(place)?;
                 let mac = Some(MacKey::of(&identity));
-                Ok(Opened { keys: vec![Box::new(identity)], mac })
+                Ok(Opened { keys: vec![identity], mac })
             }
         }
     }
@@ -201,10 +192,31 @@ impl KeyFiles {
 
 fn recipients(file: &Path) -> anyhow::Result<Vec<Recipient>> {
     let text = read(file)?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let recipients = lines.map(parsed).collect::<anyhow::Result<Vec<_>>>()?;
+    let recipients = entries(&text).map(|(_, line)| parsed(line)).collect::<anyhow::Result<Vec<_>>>()?;
     ensure!(!recipients.is_empty(), "{} names no recipient", file.display());
     Ok(recipients)
+}
+
+fn identities(file: &Path) -> anyhow::Result<Vec<Identity>> {
+    let text = read(file)?;
+    let identity = |(number, line): (usize, &str)| {
+        // The error leaves the line out: it may be a secret with a typing error.
+        Identity::from_str(line).map_err(|why| {
+            anyhow::anyhow!(
+                "line {number} of {} is not an identity of age (AGE-SECRET-KEY-1…): {why}",
+                file.display()
+            )
+        })
+    };
+    let identities = entries(&text).map(identity).collect::<anyhow::Result<Vec<_>>>()?;
+    ensure!(!identities.is_empty(), "{} holds no identity of age", file.display());
+    Ok(identities)
+}
+
+/// The lines that are not comments, each with its number.
+fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines().map(str::trim));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
 fn parsed(text: &str) -> anyhow::Result<Recipient> {
@@ -264,6 +276,22 @@ mod tests {
         assert!(!opens(&passphrase, &Encryption::None) && !opens(&identities, &Encryption::None));
         assert!(opens(&passphrase, &of_passphrase) && !opens(&identities, &of_passphrase));
         assert!(opens(&identities, &of_recipients) && !opens(&passphrase, &of_recipients));
+    }
+
+    #[test]
+    fn a_file_of_identities_has_comments_and_its_errors_hide_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Encryption::Recipients { recipients: Vec::new() };
+        let opening = |text: &str| {
+            let keys = KeyFiles { identities: file(folder.path(), "i", text), ..KeyFiles::default() };
+            keys.opening(&place).map(|opened| opened.keys.len())
+        };
+        let (one, two) = (Identity::generate().to_string(), Identity::generate().to_string());
+        let both = format!("# created: today\n{}\n\n  {}\r\n", one.expose_secret(), two.expose_secret());
+        assert_eq!(opening(&both).unwrap(), 2);
+        let wrong = opening("# mine\nAGE-SECRET-KEY-1TYPO\n").unwrap_err().to_string();
+        assert!(wrong.contains("line 2 of") && !wrong.contains("TYPO"), "{wrong}");
+        assert!(opening("# nothing\n").unwrap_err().to_string().contains("holds no identity"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A place of backups with its keys: files that are encrypted, or not, and hashed on their way.
 
-use age::x25519::Recipient;
+use age::x25519::{Identity, Recipient};
 use age::{Decryptor, Encryptor};
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
 use crate::boxed;
-use crate::keys::{Encryption, Identities, KeyFiles};
+use crate::keys::{Encryption, KeyFiles};
 use crate::manifest::Manifest;
 use crate::place::{FOREIGN, HEADER, Place};
 use crate::proof::{self, Demand, MacKey, Proof, SigningKey};
@@ -33,7 +33,7 @@ pub struct Vault {
     /// The header as it is stored.
     header: Vec<u8>,
     sealing: Vec<Recipient>,
-    opening: Identities,
+    opening: Vec<Identity>,
     mac: Option<MacKey>,
     demand: Demand,
 }
@@ -164,7 +164,7 @@ impl Vault {
         let pieces = if self.is_encrypted() {
             let decryptor = Decryptor::new_async(reader).await;
             let decryptor = decryptor.with_context(|| format!("failed to read {path}"))?;
-            let identities = self.opening.iter().map(|identity| identity.as_ref() as &dyn age::Identity);
+            let identities = self.opening.iter().map(|identity| identity as &dyn age::Identity);
             let opened = decryptor.decrypt_async(identities);
             pieces(opened.with_context(|| format!("{path} cannot be opened with this key"))?).boxed()
         } else {
