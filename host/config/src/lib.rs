@@ -76,7 +76,7 @@ pub struct Config {
     pub registry_auth: Option<PathBuf>,
     /// Formats that start switched off.
     pub disabled: Vec<String>,
-    /// `EnvFilter` directives.
+    /// A level, or levels by target, as in `info,packhouse_store=debug`.
     pub log: String,
     /// Where traces of requests go, if anywhere.
     pub tracing: Option<Tracing>,

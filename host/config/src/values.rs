@@ -51,7 +51,7 @@ pub(crate) fn log_levels(text: &str) -> Result<String, String> {
         let (target, level) =
             part.rsplit_once('=').map_or((None, part), |(target, level)| (Some(target), level));
         let known = LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known));
-        if !known || target.is_some_and(|target| target.trim().is_empty()) {
+        if !known || target.is_some_and(|target| target.trim().is_empty() || target.contains(['=', '['])) {
             return Err(format!(
                 "holds {part:?}, which is no log level; write one of {}, or levels by target as in info,packhouse_store=debug",
                 LEVELS.join(", ")
@@ -255,7 +255,15 @@ mod tests {
         for text in ["info", "WARN", "off", "info,packhouse_store=debug", "trace, hyper=off", ""] {
             assert!(log_levels(text).is_ok(), "{text}");
         }
-        for text in ["verbose", "info,packhouse_store", "info,=debug", "info,", "packhouse=loud"] {
+        for text in [
+            "verbose",
+            "info,packhouse_store",
+            "info,=debug",
+            "info,",
+            "packhouse=loud",
+            "a=b=info",
+            "packhouse_store[commit]=debug",
+        ] {
             assert!(log_levels(text).is_err(), "{text}");
         }
     }

@@ -14,11 +14,12 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use packhouse_config::Tracing;
 use packhouse_store::trace::TARGET;
 use tracing::Subscriber;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::{Handle, Layer as Reloadable};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, Registry};
+use tracing_subscriber::{Layer, Registry};
 
 use self::access::JsonLines;
 use self::lines::Lines;
@@ -34,7 +35,7 @@ static TRACES: OnceLock<SdkTracerProvider> = OnceLock::new();
 /// How long the collector has for the last spans.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-type SetFilter = Box<dyn Fn(EnvFilter) -> anyhow::Result<()> + Send + Sync>;
+type SetFilter = Box<dyn Fn(Targets) -> anyhow::Result<()> + Send + Sync>;
 
 /// Starts the log, and traces where settings for them are given. `directives` are those of the setting `log`, as `info` or
 /// `info,packhouse_store=debug`.
@@ -88,13 +89,14 @@ pub(crate) fn set(directives: &str) -> anyhow::Result<()> {
     SET.get().map_or(Ok(()), |set| set(filter))
 }
 
-fn filter(directives: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(without_traces(&quieter(directives)))
-        .with_context(|| format!("log: {directives:?} is no log level"))
+fn filter(directives: &str) -> anyhow::Result<Targets> {
+    // A space would be taken for a part of a target.
+    let without_spaces: String = without_traces(&quieter(directives)).split_whitespace().collect();
+    without_spaces.parse::<Targets>().with_context(|| format!("log: {directives:?} is no log level"))
 }
 
-fn keep<S: 'static>(handle: Handle<EnvFilter, S>) {
-    let set = move |filter: EnvFilter| handle.reload(filter).context("failed to change the log");
+fn keep<S: 'static>(handle: Handle<Targets, S>) {
+    let set = move |filter: Targets| handle.reload(filter).context("failed to change the log");
     // A second log cannot be started.
     let _ = SET.set(Box::new(set));
 }
@@ -128,6 +130,8 @@ const LIBRARY: &str = "object_store";
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
 
     #[test]
@@ -136,5 +140,14 @@ mod tests {
         for directives in ["debug", "info,object_store=info", "trace"] {
             assert_eq!(quieter(directives), directives);
         }
+    }
+
+    #[test]
+    fn levels_are_by_target_and_spaces_do_not_count() {
+        let filter = filter("info, packhouse_store = debug,hyper=off").unwrap();
+        let logs = |target, level| filter.would_enable(target, &level);
+        assert!(logs("packhouse_store::db", Level::DEBUG) && !logs("packhouse_store", Level::TRACE));
+        assert!(logs("packhouse_api", Level::INFO) && !logs("packhouse_api", Level::DEBUG));
+        assert!(!logs("hyper::client", Level::ERROR) && !logs(TARGET, Level::ERROR));
     }
 }
