@@ -1,71 +1,65 @@
 //! Links of a page, as indexes for people and for old clients have them.
 
-use std::cell::RefCell;
+use std::convert::Infallible;
 
-use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::{
-    BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
 
-/// An `a` with its attributes.
+/// An attribute and its value.
+type Attribute = (&'static str, String);
+
+/// An `a` that leads somewhere.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Link {
     pub(crate) href: String,
-    pub(crate) attributes: Vec<(String, String)>,
-    pub(crate) text: String,
+    attributes: Vec<Attribute>,
 }
 
 impl Link {
-    /// An attribute; none where it is not there.
+    /// An attribute that was asked for; none where it is not there.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
+    }
+
+    fn of(mut attributes: Vec<Attribute>) -> Option<Link> {
+        let at = attributes.iter().position(|(name, _)| *name == "href")?;
+        let href = attributes.swap_remove(at).1.trim().to_owned();
+        (!href.is_empty()).then_some(Link { href, attributes })
     }
 }
 
-#[derive(Default)]
-struct Found {
-    links: RefCell<Vec<Link>>,
-    within: RefCell<bool>,
-}
-
-impl TokenSink for Found {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        match token {
-            Token::TagToken(tag) if &*tag.name == "a" => {
-                let begins = tag.kind == TagKind::StartTag;
-                *self.within.borrow_mut() = begins;
-                if begins {
-                    let pair = |attribute: &html5ever::Attribute| {
-                        (attribute.name.local.to_string(), attribute.value.to_string())
-                    };
-                    let attributes: Vec<_> = tag.attrs.iter().map(pair).collect();
-                    let href = attributes.iter().find(|(name, _)| name == "href");
-                    let href = href.map(|(_, value)| value.trim().to_owned()).unwrap_or_default();
-                    self.links.borrow_mut().push(Link { href, attributes, text: String::new() });
+/// The links of a page in their order, with those of their attributes that `names` has. Nothing else is kept: a page of nothing but
+/// attributes, or of errors in its syntax, needs no more memory than its own size.
+pub(crate) fn links(page: &str, names: &[&'static str]) -> Vec<Link> {
+    let mut links = Vec::new();
+    let mut open: Option<Vec<Attribute>> = None;
+    let mut expects_value = false;
+    let emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
+        match event {
+            CallbackEvent::OpenStartTag { name } => open = (name == b"a").then(Vec::new),
+            CallbackEvent::AttributeName { name } => {
+                let known = std::iter::once(&"href").chain(names).find(|known| known.as_bytes() == name);
+                expects_value = match (&mut open, known) {
+                    // Of two of one name, the first counts.
+                    (Some(attributes), Some(known)) if attributes.iter().all(|(own, _)| own != known) => {
+                        attributes.push((*known, String::new()));
+                        true
+                    }
+                    _ => false,
+                };
+            }
+            CallbackEvent::AttributeValue { value } if expects_value => {
+                if let Some((_, text)) = open.as_mut().and_then(|attributes| attributes.last_mut()) {
+                    *text = String::from_utf8_lossy(value).into_owned();
                 }
             }
-            Token::CharacterTokens(text) if *self.within.borrow() => {
-                if let Some(link) = self.links.borrow_mut().last_mut() {
-                    link.text.push_str(&text);
-                }
-            }
+            CallbackEvent::CloseStartTag { .. } => links.extend(open.take().and_then(Link::of)),
             _ => {}
         }
-        TokenSinkResult::Continue
-    }
-}
-
-/// The links of a page that lead somewhere, in their order.
-pub(crate) fn links(page: &str) -> Vec<Link> {
-    let tokenizer = Tokenizer::new(Found::default(), TokenizerOpts::default());
-    let input = BufferQueue::default();
-    input.push_back(StrTendril::from(page));
-    let _ = tokenizer.feed(&input);
-    tokenizer.end();
-    let links = tokenizer.sink.links.into_inner();
-    links.into_iter().filter(|link| !link.href.is_empty()).collect()
+        None
+    });
+    let Ok(()) = Tokenizer::new_with_emitter(page, emitter).finish();
+    links
 }
 
 #[cfg(test)]
@@ -73,14 +67,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_have_attributes_and_text() {
+    fn links_have_the_attributes_that_are_asked_for() {
         let page = "<html><a href='x.whl#sha256=1' data-yanked=\"bad &amp; ugly\" data-requires-python=&gt;=3>x<br>y</a><a>no</a>\
                     <!-- <a href=c>c</a> --><A HREF=z>Z</A>";
-        let found = links(page);
+        let found = links(page, &["data-yanked", "data-requires-python"]);
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].href.as_str(), found[0].text.as_str()), ("x.whl#sha256=1", "xy"));
+        assert_eq!(found[0].href, "x.whl#sha256=1");
         assert_eq!(found[0].attribute("data-yanked"), Some("bad & ugly"));
         assert_eq!(found[0].attribute("data-requires-python"), Some(">=3"));
-        assert_eq!(found[1].href, "z");
+        assert_eq!(found[1], Link { href: "z".to_owned(), attributes: Vec::new() });
+    }
+
+    #[test]
+    fn attributes_count_once_and_in_the_tag_of_a_link() {
+        let page = "<p href=p data-yanked=p></p data-yanked=p><a data-other=1 href=\" a \u{0}\" data-yanked href=b data-yanked=2 \
+                    class></a href=c><a href=''></a><a href=unfinished";
+        let found = links(page, &["data-yanked"]);
+        let attributes = vec![("data-yanked", String::new())];
+        assert_eq!(found, [Link { href: "a \u{fffd}".to_owned(), attributes }]);
+    }
+
+    #[test]
+    fn text_between_tags_is_no_link() {
+        assert_eq!(links("&lt;a href=x&gt; <a/href=y><b href=z>", &[]).len(), 1);
+        assert!(links("", &[]).is_empty());
     }
 }

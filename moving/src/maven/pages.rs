@@ -126,7 +126,7 @@ fn names(document: &Document) -> BTreeSet<String> {
     if !base.path().ends_with('/') {
         base.set_path(&format!("{}/", base.path()));
     }
-    let links = html::links(&document.text());
+    let links = html::links(&document.text(), &[]);
     links.iter().filter_map(|link| name(&base, &link.href)).collect()
 }
 

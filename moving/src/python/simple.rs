@@ -20,6 +20,9 @@ const FILES: [&str; 19] = [
     ".egg", ".exe", ".msi", ".rpm", ".deb", ".dmg",
 ];
 
+/// What the link to a file says of it besides its address.
+const ATTRIBUTES: [&str; 4] = ["data-yanked", "data-requires-python", "data-gpg-sig", "data-provenance"];
+
 /// A simple index.
 #[derive(Clone, Debug)]
 pub(crate) struct Simple {
@@ -91,7 +94,7 @@ impl Simple {
             (!name.is_empty() && !matches!(name.as_str(), "." | "..") && !link.href.starts_with('?'))
                 .then_some(name)
         };
-        Ok(html::links(&page.text).iter().filter_map(name).collect())
+        Ok(html::links(&page.text, &[]).iter().filter_map(name).collect())
     }
 
     /// A project's files.
@@ -132,7 +135,7 @@ impl Simple {
 
     fn of_links(&self, page: &Read, folder: &str) -> Result<Project, Fault> {
         let mut files = Vec::new();
-        for link in html::links(&page.text) {
+        for link in html::links(&page.text, &ATTRIBUTES) {
             let (address, fragment) = link.href.split_once('#').unwrap_or((&link.href, ""));
             let path = address.split('?').next().unwrap_or_default();
             let filename = percent::decode(path.rsplit('/').next().unwrap_or_default());
