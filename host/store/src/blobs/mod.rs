@@ -26,6 +26,7 @@ mod stream;
 pub use arriving::{Arrival, Arriving};
 pub use handle::Blob;
 pub use held::HeldBlob;
+pub use objects::s3_bucket;
 pub use presigned::SentAs;
 pub use small::SmallBlob;
 pub use stage::Stager;

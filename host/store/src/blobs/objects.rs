@@ -82,9 +82,7 @@ impl Objects {
         Objects { bucket, prefix, canary, idle, presigner: None }
     }
 
-    /// The bucket, or the part of one, of
-    /// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`.
-    /// What the address does not say comes from the environment (`AWS_…`). A read fails after
+    /// The bucket, or the part of one, that [`s3_bucket`] makes of an address. A read fails after
     /// `idle` without an answer or a byte of it, and so does a request without content; a write of
     /// a whole part after twice as long. `Invalid` names what is wrong, without the values.
     pub(crate) fn s3(
@@ -92,28 +90,12 @@ impl Objects {
         idle: Duration,
         redirects: Option<&RedirectsConfig>,
     ) -> std::result::Result<Objects, StoreError> {
-        let url = Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
-        let bucket =
-            url.host_str().filter(|_| url.scheme() == "s3").ok_or_else(|| invalid("is not s3://BUCKET?…"))?;
-        let mut builder = AmazonS3Builder::from_env()
-            .with_bucket_name(bucket)
-            .with_checksum_algorithm(Checksum::SHA256)
-            .with_conditional_put(S3ConditionalPut::ETagMatch)
-            .with_http_connector(Counting::announce())
-            .with_retry(retries(idle))
-            .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT)
-            .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TRANSFER);
-        for (name, value) in url.query_pairs() {
-            let key: AmazonS3ConfigKey =
-                name.parse().map_err(|_| invalid(&format!("has a parameter that is not known: {name}")))?;
-            builder = builder.with_config(key, value);
-        }
+        let (builder, prefix) = s3_bucket(address)?;
+        let builder = builder.with_retry(retries(idle));
         let senseless = |error: Error| invalid(&format!("does not make sense: {error}"));
         let presigner = redirects.map(|redirects| Presigner::new(builder.clone(), redirects)).transpose();
         let presigner = presigner.map_err(senseless)?.map(Arc::new);
         let bucket = builder.build().map_err(senseless)?;
-        let prefix = Path::from_url_path(url.path())
-            .map_err(|error| invalid(&format!("has no usable path: {error}")))?;
         Ok(Objects { presigner, ..Objects::new(Arc::new(bucket), prefix, idle) })
     }
 
@@ -309,6 +291,43 @@ impl Objects {
     }
 }
 
+/// The bucket, or the part of one, of
+/// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`: what
+/// it is built with, and what its keys begin with. What the address does not say comes from the
+/// environment (`AWS_…`).
+///
+/// # Errors
+///
+/// `Invalid` names what is wrong with the address, without the values.
+pub fn s3_bucket(address: &str) -> std::result::Result<(AmazonS3Builder, Path), StoreError> {
+    let url = Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
+    let bucket =
+        url.host_str().filter(|_| url.scheme() == "s3").ok_or_else(|| invalid("is not s3://BUCKET?…"))?;
+    let mut builder = AmazonS3Builder::from_env()
+        .with_bucket_name(bucket)
+        .with_checksum_algorithm(Checksum::SHA256)
+        .with_conditional_put(S3ConditionalPut::ETagMatch)
+        .with_http_connector(Counting::announce())
+        .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT)
+        .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TRANSFER);
+    for (name, value) in url.query_pairs() {
+        let key: AmazonS3ConfigKey =
+            name.parse().map_err(|_| invalid(&format!("has a parameter that is not known: {name}")))?;
+        // `AWS_ENDPOINT_URL_S3` would go before an endpoint that only the address names.
+        let key = if key == AmazonS3ConfigKey::Endpoint { AmazonS3ConfigKey::S3Endpoint } else { key };
+        builder = builder.with_config(key, value);
+    }
+    let set = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
+    let endpoint = set(AmazonS3ConfigKey::S3Endpoint).or_else(|| set(AmazonS3ConfigKey::Endpoint));
+    let allows_http = set(AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp));
+    if endpoint.is_some_and(|it| it.starts_with("http://")) && allows_http.as_deref() == Some("false") {
+        return Err(invalid("has an endpoint without TLS: add allow_http=true where that is meant"));
+    }
+    let prefix =
+        Path::from_url_path(url.path()).map_err(|error| invalid(&format!("has no usable path: {error}")))?;
+    Ok((builder, prefix))
+}
+
 /// `work`, or an error once it has taken as long as this.
 async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     match tokio::time::timeout(limit, one_request(work)).await {
@@ -363,5 +382,23 @@ mod tests {
         assert!(explained.to_string().contains("If-None-Match"), "{explained}");
         let other = explain_501(of("500 Internal Server Error: "));
         assert!(!other.to_string().contains("If-None-Match"), "{other}");
+    }
+
+    #[test]
+    fn an_address_names_a_bucket_and_its_mistakes_are_told_without_values() {
+        let keys = "access_key_id=a&secret_access_key=hidden";
+        let (builder, prefix) =
+            s3_bucket(&format!("s3://b/a/part?endpoint=http://h:1&allow_http=true&{keys}")).unwrap();
+        assert_eq!(prefix, Path::from("a/part"));
+        assert_eq!(builder.get_config_value(&AmazonS3ConfigKey::Bucket).as_deref(), Some("b"));
+        for (address, told) in [
+            ("s3://b?endpoint=http://h:1", "allow_http=true"),
+            ("s3://b?colour=hidden", "not known: colour"),
+            ("gs://b", "is not s3://BUCKET"),
+        ] {
+            let separator = if address.contains('?') { '&' } else { '?' };
+            let error = s3_bucket(&format!("{address}{separator}{keys}")).err().unwrap().to_string();
+            assert!(error.contains(told) && !error.contains("hidden"), "{error}");
+        }
     }
 }

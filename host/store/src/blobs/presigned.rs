@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use object_store::Result;
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::signer::{Method, SignedUrlOptions, Signer};
 use url::Url;
@@ -31,7 +31,9 @@ impl Presigner {
     /// For the bucket that `builder` describes. An error where it makes no sense.
     pub(crate) fn new(builder: AmazonS3Builder, redirects: &RedirectsConfig) -> Result<Presigner> {
         let builder = match &redirects.endpoint {
-            Some(endpoint) => builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:")),
+            Some(endpoint) => builder
+                .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint)
+                .with_allow_http(endpoint.starts_with("http:")),
             None => builder,
         };
         let RedirectsConfig { min_bytes, lifetime, .. } = *redirects;
