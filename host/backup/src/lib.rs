@@ -19,7 +19,7 @@
 //!
 //! # Modules
 //!
-//! `place` (a folder or a bucket, by OpenDAL), `keys` and `vault` (what is encrypted with what), `proof` (who made it), `lines` (rows as text), `manifest` and
+//! `place` (a folder or a bucket), `keys` and `vault` (what is encrypted with what), `proof` (who made it), `lines` (rows as text), `manifest` and
 //! `catalog` (which backups there are), then what is done with them: `take`, `verify`, `prune`, `restore`.
 
 mod catalog;

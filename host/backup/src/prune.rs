@@ -123,7 +123,7 @@ async fn remove(vault: &Vault, backup: &Found) -> anyhow::Result<()> {
         vault.place.remove(file).await?;
     }
     // A folder that is left empty is of a folder alone.
-    vault.place.remove(&Manifest::folder(&backup.id)).await
+    vault.place.remove_folder(&Manifest::folder(&backup.id)).await
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use packhouse_store::Sha256;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
+use tokio_util::compat::TokioAsyncWriteCompatExt as _;
 
 use crate::boxed;
 use crate::keys::{Encryption, KeyFiles};
@@ -19,8 +20,6 @@ use crate::proof::{self, Demand, MacKey, Proof, SigningKey};
 
 /// The layout of places that this program knows.
 const FORMAT: u32 = 1;
-/// Bytes that are written at a time: a part of an object in S3.
-const PART: usize = 8 * 1024 * 1024;
 /// The error where nothing is.
 const NONE: &str = "there are no backups at this place";
 /// Bytes that are read at a time.
@@ -125,23 +124,25 @@ impl Vault {
         expected: Option<Sha256>,
     ) -> anyhow::Result<(u64, Sha256)> {
         let failed = || format!("failed to write {path}");
-        let writer = self.place.files.writer_with(path).chunk(PART).await.with_context(failed)?;
-        let writer = writer.into_futures_async_write();
-        if self.sealing.is_empty() {
-            ensure!(!self.is_encrypted(), "this place was not opened for writing");
-            return fill(writer, bytes, expected).await.with_context(failed);
-        }
-        let recipients = self.sealing.iter().map(|recipient| recipient as &dyn age::Recipient);
-        let encryptor = Encryptor::with_recipients(recipients).with_context(failed)?;
-        let writer = encryptor.wrap_async_output(writer).await.with_context(failed)?;
-        fill(writer, bytes, expected).await.with_context(failed)
+        ensure!(self.is_encrypted() != self.sealing.is_empty(), "this place was not opened for writing");
+        let mut file = self.place.create(path).await.with_context(failed)?;
+        let writer = (&mut file.to).compat_write();
+        let filled = if self.is_encrypted() {
+            let recipients = self.sealing.iter().map(|recipient| recipient as &dyn age::Recipient);
+            let encryptor = Encryptor::with_recipients(recipients).with_context(failed)?;
+            let writer = encryptor.wrap_async_output(writer).await.with_context(failed)?;
+            fill(writer, bytes, expected).await
+        } else {
+            fill(writer, bytes, expected).await
+        };
+        let filled = filled.with_context(failed)?;
+        file.finish().await.with_context(failed)?;
+        Ok(filled)
     }
 
     /// The bytes of a file, as they are read. An error where it is not there, or was not encrypted for these keys.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<BoxStream<'static, anyhow::Result<Bytes>>> {
-        let failed = || format!("failed to read {path}");
-        let reader = self.place.files.reader(path).await.with_context(failed)?;
-        let reader = reader.into_futures_async_read(..).await.with_context(failed)?;
+        let reader = self.place.open(path).await?.with_context(|| format!("{path} is missing"))?;
         self.decrypted(path, reader).await
     }
 
