@@ -19,6 +19,7 @@ pub mod recordings;
 pub mod reload;
 pub mod served;
 pub mod sso;
+mod token_bucket;
 pub mod webhooks;
 
 // Compiles the body of an `async fn` here, and not in each crate that awaits it.

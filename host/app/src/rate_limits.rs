@@ -1,17 +1,16 @@
 //! How many requests an organization and a credential may make, each server counting for itself. Nothing is bounded unless it is set.
 
 use std::hash::Hash;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use governor::clock::Clock as _;
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use packhouse_config::Limits;
 use packhouse_config::client_network::ClientNetwork;
 use packhouse_config::live::Live;
 use packhouse_store::OrganizationId;
 use quick_cache::sync::Cache;
+
+use crate::token_bucket::TokenBucket;
 
 /// So many seconds' requests may come at once: clients fetch what a build needs in one go, and then nothing for long.
 const BURST_S: u32 = 10;
@@ -47,8 +46,8 @@ struct Bounds {
 }
 
 struct Counted<K> {
-    quota: Quota,
-    each: Cache<K, Arc<DefaultDirectRateLimiter>>,
+    rate: u32,
+    each: Cache<K, Arc<TokenBucket>>,
 }
 
 impl RateLimits {
@@ -101,15 +100,18 @@ impl Bounds {
 
 impl<K: Clone + Eq + Hash> Counted<K> {
     fn new(rate: u32) -> Option<Counted<K>> {
-        let (rate, burst) = (NonZeroU32::new(rate)?, NonZeroU32::new(rate.saturating_mul(BURST_S))?);
-        Some(Counted { quota: Quota::per_second(rate).allow_burst(burst), each: Cache::new(REMEMBERED) })
+        (rate > 0).then(|| Counted { rate, each: Cache::new(REMEMBERED) })
     }
 
     /// How long to wait, where this one has made as many as it may.
     fn met(&self, who: &K) -> Option<Duration> {
-        let fresh = || Ok::<_, std::convert::Infallible>(Arc::new(RateLimiter::direct(self.quota)));
-        let Ok(limiter) = self.each.get_or_insert_with(who, fresh);
-        limiter.check().err().map(|refused| refused.wait_time_from(limiter.clock().now()))
+        let fresh = || {
+            let interval = Duration::from_secs(1) / self.rate;
+            let bucket = TokenBucket::new(interval, self.rate.saturating_mul(BURST_S));
+            Ok::<_, std::convert::Infallible>(Arc::new(bucket))
+        };
+        let Ok(bucket) = self.each.get_or_insert_with(who, fresh);
+        bucket.take().err()
     }
 }
 

@@ -4,11 +4,9 @@
 //! Keys are kept for ten minutes. One that is not among them is asked for anew at a bounded rate, so that made-up tokens cause no more
 //! than a few requests; while an issuer cannot be reached, keys count for an hour.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::ACCEPT;
 use openidconnect::HttpRequest;
 use openidconnect::core::CoreJsonWebKeySet;
@@ -20,6 +18,7 @@ use tokio::sync::Mutex;
 use super::id_token::{SignatureProblem, Unverified, Verified};
 use super::refusal::IdTokenRefusal;
 use crate::sso::Providers;
+use crate::token_bucket::TokenBucket;
 
 /// How long keys are believed.
 const FRESH: Duration = Duration::from_secs(600);
@@ -28,7 +27,7 @@ const STALE: Duration = Duration::from_secs(3600);
 /// One more request in so much time, where keys are asked for anew or the issuer failed.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Such requests that may come at once.
-const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(4);
+const BURST: u32 = 5;
 /// Issuers that are remembered.
 const MOST: usize = 256;
 /// Keys of one issuer.
@@ -46,13 +45,12 @@ impl Default for Issuers {
 struct Issuer {
     keys: Option<(Instant, CoreJsonWebKeySet)>,
     /// Bounds what is asked beyond once in ten minutes.
-    rate: DefaultDirectRateLimiter,
+    rate: TokenBucket,
 }
 
 impl Issuer {
     fn new() -> Issuer {
-        let each = Quota::with_period(PAUSE).unwrap_or(Quota::per_minute(BURST));
-        Issuer { keys: None, rate: RateLimiter::direct(each.allow_burst(BURST)) }
+        Issuer { keys: None, rate: TokenBucket::new(PAUSE, BURST) }
     }
 
     fn younger_than(&self, age: Duration) -> Option<CoreJsonWebKeySet> {
@@ -101,7 +99,7 @@ impl Issuers {
         if let Some(keys) = known.younger_than(FRESH).filter(|_| !anew) {
             return Ok(keys);
         }
-        if known.rate.check().is_err() {
+        if known.rate.take().is_err() {
             let later = || {
                 IdTokenRefusal::Issuer("it failed just now, and is asked again in some seconds".to_owned())
             };
