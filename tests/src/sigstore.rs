@@ -1,14 +1,14 @@
 //! An instance of Sigstore that the tests make: an authority, a log of certificates, a log of signatures, and statements signed under
 //! them, in each form that clients write. Nothing of it is ever online.
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, SanType, SerialNumber, date_time_ymd,
 };
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -41,10 +41,9 @@ impl Key {
 
     /// Signs by SHA-256; as DER.
     pub fn sign(&self, bytes: &[u8]) -> Vec<u8> {
-        let random = SystemRandom::new();
         let der = self.pair.serialize_der();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der, &random).expect("a key");
-        pair.sign(&random, bytes).expect("a signature").as_ref().to_vec()
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der).expect("a key");
+        pair.sign(&SystemRandom::new(), bytes).expect("a signature").as_ref().to_vec()
     }
 
     /// The public half as DER.

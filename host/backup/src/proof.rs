@@ -7,9 +7,9 @@
 use age::secrecy::ExposeSecret as _;
 use age::x25519::Identity;
 use anyhow::{Context, bail, ensure};
+use aws_lc_rs::hmac;
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use packhouse_store::Sha256;
-use ring::hmac;
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 

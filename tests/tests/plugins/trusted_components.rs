@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_tests::cli::packhouse_with;
@@ -9,8 +11,6 @@ use packhouse_tests::clients::Said;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, MavenRepository, Request, Response, Server, checkout};
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -27,10 +27,7 @@ struct Scene {
 impl Scene {
     fn new() -> Scene {
         let home = TempDir::new().unwrap();
-        let random = SystemRandom::new();
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8.as_ref(), &random).unwrap();
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
         // A public key of ECDSA on P-256 as DER: what says so, and the point.
         let mut der = hex::decode("3059301306072a8648ce3d020106082a8648ce3d030107034200").unwrap();
         der.extend_from_slice(pair.public_key().as_ref());

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use p256::SecretKey;
-use p256::ecdsa::signature::{Signer as _, Verifier as _};
-use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
-use p256::pkcs8::{DecodePublicKey as _, EncodePublicKey as _};
 use packhouse_identity::Secret;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use sha2::{Digest as _, Sha256};
 
 /// Bytes of a key's file at most.
@@ -23,7 +26,7 @@ pub struct SignatureError(pub String);
 /// A public key that is trusted to vouch for components.
 #[derive(Clone)]
 pub struct TrustedKey {
-    key: VerifyingKey,
+    key: ParsedPublicKey,
     fingerprint: String,
 }
 
@@ -34,21 +37,26 @@ impl fmt::Debug for TrustedKey {
 }
 
 impl TrustedKey {
-    fn of(key: VerifyingKey) -> Option<TrustedKey> {
-        let der = key.to_public_key_der().ok()?;
-        let fingerprint = format!("SHA256:{}", hex::encode(Sha256::digest(der.as_bytes())));
+    fn of(der: &[u8]) -> Option<TrustedKey> {
+        let key = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, der).ok()?;
+        let fingerprint = fingerprint(&key)?;
         Some(TrustedKey { key, fingerprint })
     }
 
     /// Reads a key from PEM (`PUBLIC KEY`).
     pub fn from_pem(pem: &str) -> Option<TrustedKey> {
-        TrustedKey::of(VerifyingKey::from_public_key_pem(pem.trim()).ok()?)
+        TrustedKey::of(&SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).ok()?)
     }
 
     /// `SHA256:` and the hexadecimal SHA-256 of the key as DER (SubjectPublicKeyInfo).
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
+}
+
+fn fingerprint<'a>(key: &impl AsDer<PublicKeyX509Der<'a>>) -> Option<String> {
+    let der = key.as_der().ok()?;
+    Some(format!("SHA256:{}", hex::encode(Sha256::digest(der.as_ref()))))
 }
 
 /// The keys that are trusted. With none, digests alone count.
@@ -87,15 +95,28 @@ impl TrustedKeys {
         let wrong =
             || SignatureError("the signature is not an ECDSA signature in DER, written in base64".to_owned());
         let compact: String = signature.split_whitespace().collect();
-        let der = STANDARD.decode(compact).map_err(|_| wrong())?;
-        let signature = Signature::from_der(&der).map_err(|_| wrong())?;
-        let made = |key: &&TrustedKey| key.key.verify(message, &signature).is_ok();
+        let signature = STANDARD.decode(compact).ok().filter(|der| is_signature(der)).ok_or_else(wrong)?;
+        let made = |key: &&TrustedKey| key.key.verify_sig(message, &signature).is_ok();
         Ok(self.0.iter().find(made).map(TrustedKey::fingerprint))
     }
 }
 
+/// Whether this has the form of a signature of ECDSA on P-256 in DER: a sequence of two integers.
+fn is_signature(der: &[u8]) -> bool {
+    fn tagged(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
+        match der {
+            [first, length, rest @ ..] if *first == tag => rest.split_at_checked(usize::from(*length)),
+            _ => None,
+        }
+    }
+    tagged(0x30, der).is_some_and(|(sequence, behind)| {
+        let second = tagged(0x02, sequence).and_then(|(_, rest)| tagged(0x02, rest));
+        behind.is_empty() && second.is_some_and(|(_, rest)| rest.is_empty())
+    })
+}
+
 /// A private key with which components are signed.
-pub struct SigningPem(SigningKey);
+pub struct SigningPem(EcdsaKeyPair);
 
 impl SigningPem {
     /// Reads a private key of ECDSA on P-256 from a PEM file, PKCS#8 (`PRIVATE KEY`) or SEC1 (`EC PRIVATE KEY`), not encrypted.
@@ -112,23 +133,25 @@ impl SigningPem {
                  ec_paramgen_curve:P-256` writes it",
             );
         }
-        // Before the key, openssl writes the name of the curve.
-        let from = ["-----BEGIN EC PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----"];
-        let at = from.iter().find_map(|begin| pem.find(begin));
-        let key = at.and_then(|at| pem.get(at..)).and_then(|pem| SecretKey::from_pem(pem.trim()).ok());
-        let key = key.ok_or("is no private key of ECDSA on P-256 in PEM (PKCS#8 or SEC1)")?;
-        Ok(SigningPem(SigningKey::from(key)))
+        // The library passes over other sections, as the name of the curve, which openssl writes before the key.
+        let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).ok();
+        let key = der.and_then(|der| {
+            EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_ASN1_SIGNING, der.secret_der()).ok()
+        });
+        key.map(SigningPem).ok_or("is no private key of ECDSA on P-256 in PEM (PKCS#8 or SEC1)")
     }
 
     /// A signature of these bytes: DER, in base64.
-    pub fn sign(&self, message: &[u8]) -> String {
-        let signature: Signature = self.0.sign(message);
-        STANDARD.encode(signature.to_der().as_bytes())
+    pub fn sign(&self, message: &[u8]) -> Result<String, SignatureError> {
+        let signature = self.0.sign(&SystemRandom::new(), message);
+        signature
+            .map(|signature| STANDARD.encode(signature.as_ref()))
+            .map_err(|_| SignatureError("the key does not sign".to_owned()))
     }
 
     /// Its public half's fingerprint.
     pub fn fingerprint(&self) -> String {
-        TrustedKey::of(*self.0.verifying_key()).map(|key| key.fingerprint).unwrap_or_default()
+        fingerprint(self.0.public_key()).unwrap_or_default()
     }
 }
 
@@ -144,31 +167,65 @@ fn text_of(file: &Path, what: &str) -> Result<String, SignatureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p256::elliptic_curve::Generate as _;
-    use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
+
+    /// The key of RFC 6979, section A.2.5, as openssl writes it in the older form, and its public half.
+    const SEC1: &str = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n\
+        -----BEGIN EC PRIVATE KEY-----\n\
+        MHcCAQEEIMmvqdhFunUWa1whV2ex1pNOUMPbNuibEnuKYisSD2choAoGCCqGSM49\n\
+        AwEHoUQDQgAEYP7UuiVanTHJYet0xjVtaMBJuJI7Yfps5mliLmDyn7Z5A/4QCLi8\n\
+        maQa6elWKLxk8vGyDC1+n1F3o8KU1EYimQ==\n\
+        -----END EC PRIVATE KEY-----\n";
+    const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYP7UuiVanTHJYet0xjVtaMBJuJI7\n\
+        Yfps5mliLmDyn7Z5A/4QCLi8maQa6elWKLxk8vGyDC1+n1F3o8KU1EYimQ==\n\
+        -----END PUBLIC KEY-----\n";
+
+    fn pkcs8(pair: &EcdsaKeyPair) -> String {
+        let der = STANDARD.encode(pair.to_pkcs8v1().unwrap());
+        format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n")
+    }
+
+    fn generated() -> SigningPem {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
+        SigningPem::from_pem(&pkcs8(&pair)).unwrap()
+    }
 
     fn trusted(keys: &[&SigningPem]) -> TrustedKeys {
-        TrustedKeys(keys.iter().map(|key| TrustedKey::of(*key.0.verifying_key()).unwrap()).collect())
+        TrustedKeys(keys.iter().map(|key| TrustedKey::of(key.0.public_key().as_ref()).unwrap()).collect())
+    }
+
+    #[test]
+    fn a_key_is_the_same_in_each_of_its_forms() {
+        let key = SigningPem::from_pem(SEC1).unwrap();
+        let (_, bare) = SEC1.split_once("-----END EC PARAMETERS-----\n").unwrap();
+        for pem in [bare, pkcs8(&key.0).as_str()] {
+            assert_eq!(SigningPem::from_pem(pem).unwrap().fingerprint(), key.fingerprint());
+        }
+        let public = TrustedKey::from_pem(PUBLIC).unwrap();
+        assert_eq!(key.fingerprint(), public.fingerprint());
+        assert_eq!(
+            key.fingerprint(),
+            "SHA256:5a7a78cca4a0f420d9bc62bb669c3c2759e39f723d3ae10dcbe0f0815a07ecd4"
+        );
+        // As RFC 6979 gives it for "sample".
+        let signature = "MEYCIQDv1IsqrLao/RFA3ZzUXoHWnSyHe1aq+ZHDTQ6oTq83FgIhAPfLHJQtZXxB1DbHobbin2Xz6QDbua/0Bk3Eqy+EOs2o";
+        assert_eq!(
+            TrustedKeys(vec![public]).signer(b"sample", signature),
+            Ok(Some(key.fingerprint().as_str()))
+        );
     }
 
     #[test]
     fn a_signature_is_its_keys_alone() {
-        let secret = SecretKey::generate();
-        let pkcs8 = secret.to_pkcs8_pem(LineEnding::LF).unwrap();
-        let sec1 = secret.to_sec1_pem(LineEnding::LF).unwrap();
-        let parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
-        let forms = [pkcs8.to_string(), sec1.to_string(), format!("{parameters}{}", sec1.as_str())];
-        let [key, other, third] = forms.map(|pem| SigningPem::from_pem(&pem).unwrap());
-        assert_eq!(key.fingerprint(), other.fingerprint());
-        assert_eq!(key.fingerprint(), third.fingerprint());
-        let stranger = SigningPem(SigningKey::from(SecretKey::generate()));
+        let (key, stranger) = (generated(), generated());
         let (keys, strangers) = (trusted(&[&stranger, &key]), trusted(&[&stranger]));
-        let signature = key.sign(b"component");
+        let signature = key.sign(b"component").unwrap();
         assert_eq!(keys.signer(b"component", &signature), Ok(Some(key.fingerprint().as_str())));
         assert!(keys.holds(&key.fingerprint()) && !strangers.holds(&key.fingerprint()));
         assert_eq!(keys.signer(b"another", &signature), Ok(None));
         assert_eq!(strangers.signer(b"component", &signature), Ok(None));
-        for wrong in ["", "x y", "AAAA", &signature[..20]] {
+        let longer = STANDARD.encode([STANDARD.decode(&signature).unwrap(), vec![0]].concat());
+        for wrong in ["", "x y", "AAAA", &signature[..20], longer.as_str()] {
             assert!(keys.signer(b"component", wrong).is_err(), "{wrong:?}");
         }
     }

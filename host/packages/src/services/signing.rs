@@ -1,11 +1,11 @@
 //! Signatures of what repositories hold: ECDSA over P-256 and SHA-256 (FIPS 186-5), by a key of each format and organization that
 //! is made when it is first asked for. The secret half is sealed in the database and in memory for one call alone.
 
+use aws_lc_rs::encoding::{AsBigEndian as _, AsDer as _, EcPrivateKeyBin, PublicKeyX509Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use p256::ecdsa::SigningKey;
-use p256::ecdsa::signature::Signer as _;
-use p256::pkcs8::EncodePublicKey as _;
 use packhouse_runtime::{PublicKey, ServiceError, Signature};
 use packhouse_store::{OrganizationId, SigningKeyRow};
 use sha2::{Digest as _, Sha256};
@@ -15,8 +15,8 @@ use packhouse_identity::Secret;
 
 /// How clients name the kind of key.
 const KIND: &str = "ecdsa-sha2-nistp256";
-/// Of 256 random bits nearly all are a key; that none of so many is does not happen.
-const ATTEMPTS: u32 = 16;
+/// Bytes of an uncompressed point of the curve, with which a public key in DER ends.
+const POINT_BYTES: usize = 65;
 
 /// The public half of the key.
 pub(super) async fn keys(services: &CallServices) -> Result<Vec<PublicKey>, ServiceError> {
@@ -29,10 +29,9 @@ pub(super) async fn sign(services: &CallServices, message: &[u8]) -> Result<Sign
     let row = key(services).await?;
     let opened = services.app.sealer.open(&purpose(row.organization, &row.format), &row.sealed);
     let secret = opened.map_err(|error| ServiceError::Other(error.to_string()))?;
-    let bytes = hex::decode(secret.reveal()).map_err(|_| broken())?;
-    let key = SigningKey::from_slice(&bytes).map_err(|_| broken())?;
-    let signature: p256::ecdsa::Signature = key.sign(message);
-    Ok(Signature { key_id: row.id, value: signature.to_der().as_bytes().to_vec() })
+    let key = Halves { secret, public: row.public_key }.pair().ok_or_else(broken)?;
+    let signature = key.sign(&SystemRandom::new(), message).map_err(|_| broken())?;
+    Ok(Signature { key_id: row.id, value: signature.as_ref().to_vec() })
 }
 
 /// The key of the call's format and organization, made where there is none.
@@ -41,22 +40,45 @@ async fn key(services: &CallServices) -> Result<SigningKeyRow, ServiceError> {
     if let Some(row) = store.signing_key(organization, format).await? {
         return Ok(row);
     }
-    let key = fresh().ok_or_else(broken)?;
-    let public = key.verifying_key().to_public_key_der().map_err(|_| broken())?;
-    let secret = Secret::new(hex::encode(key.to_bytes()));
+    let Halves { secret, public } = Halves::generate().ok_or_else(broken)?;
+    let der = STANDARD.decode(&public).map_err(|_| broken())?;
     let sealed = services.app.sealer.seal(&purpose(organization, format), &secret);
     let row = SigningKeyRow {
         organization,
         format: format.clone(),
-        id: format!("SHA256:{}", STANDARD.encode(Sha256::digest(public.as_bytes()))),
-        public_key: STANDARD.encode(public.as_bytes()),
+        id: format!("SHA256:{}", STANDARD.encode(Sha256::digest(der))),
+        public_key: public,
         sealed: sealed.map_err(|error| ServiceError::Other(error.to_string()))?,
     };
     Ok(store.keep_signing_key(row).await?)
 }
 
-fn fresh() -> Option<SigningKey> {
-    (0..ATTEMPTS).find_map(|_| SigningKey::from_slice(&rand::random::<[u8; 32]>()).ok())
+/// A key as it is stored.
+struct Halves {
+    /// The scalar in hex.
+    secret: Secret,
+    /// SubjectPublicKeyInfo in base64.
+    public: String,
+}
+
+impl Halves {
+    fn generate() -> Option<Halves> {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).ok()?;
+        let secret: EcPrivateKeyBin<'_> = pair.private_key().as_be_bytes().ok()?;
+        let public: PublicKeyX509Der<'_> = pair.public_key().as_der().ok()?;
+        Some(Halves {
+            secret: Secret::new(hex::encode(secret.as_ref())),
+            public: STANDARD.encode(public.as_ref()),
+        })
+    }
+
+    fn pair(&self) -> Option<EcdsaKeyPair> {
+        let secret = hex::decode(self.secret.reveal()).ok()?;
+        let public = STANDARD.decode(&self.public).ok()?;
+        let point = public.last_chunk::<POINT_BYTES>()?;
+        let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
+        EcdsaKeyPair::from_private_key_and_public_key(algorithm, &secret, point).ok()
+    }
 }
 
 fn purpose(organization: OrganizationId, format: &str) -> String {
@@ -70,17 +92,35 @@ fn broken() -> ServiceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p256::ecdsa::signature::Verifier as _;
-    use p256::pkcs8::DecodePublicKey as _;
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
+
+    /// The key of RFC 6979, section A.2.5.
+    const SCALAR: &str = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721";
+    const PUBLIC: &str = "3059301306072a8648ce3d020106082a8648ce3d030107034200\
+        0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6\
+        7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299";
+
+    #[track_caller]
+    fn signs(key: &Halves) {
+        let signature = key.pair().unwrap().sign(&SystemRandom::new(), b"message").unwrap();
+        let public = STANDARD.decode(&key.public).unwrap();
+        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, public);
+        public.verify(b"message", signature.as_ref()).unwrap();
+        assert!(public.verify(b"other", signature.as_ref()).is_err());
+    }
 
     #[test]
     fn a_signature_is_checked_with_the_public_half() {
-        let key = fresh().unwrap();
-        let public = key.verifying_key().to_public_key_der().unwrap();
-        let signature: p256::ecdsa::Signature = key.sign(b"message");
-        let der = signature.to_der();
-        let read = p256::ecdsa::VerifyingKey::from_public_key_der(public.as_bytes()).unwrap();
-        let signature = p256::ecdsa::Signature::from_der(der.as_bytes()).unwrap();
-        assert!(read.verify(b"message", &signature).is_ok() && read.verify(b"other", &signature).is_err());
+        signs(&Halves::generate().unwrap());
+    }
+
+    #[test]
+    fn a_stored_key_signs_and_halves_of_two_keys_do_not() {
+        let stored =
+            || Halves { secret: Secret::new(SCALAR), public: STANDARD.encode(hex::decode(PUBLIC).unwrap()) };
+        signs(&stored());
+        let other = Halves::generate().unwrap();
+        assert!(Halves { secret: other.secret, ..stored() }.pair().is_none());
+        assert!(Halves { public: String::new(), ..stored() }.pair().is_none());
     }
 }

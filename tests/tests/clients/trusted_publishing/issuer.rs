@@ -1,15 +1,15 @@
 //! An issuer of ID tokens of the tests' own: what it says of itself, its keys, and the request by which a job of GitHub's gets its token.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -56,25 +56,7 @@ struct State {
 }
 
 fn ecdsa() -> EcdsaKeyPair {
-    let random = SystemRandom::new();
-    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).unwrap()
-}
-
-/// `openssl` makes the key: no library of the tests does.
-fn rsa() -> RsaKeyPair {
-    let make =
-        ["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-outform", "DER"];
-    let made = Command::new("openssl").args(make).output().expect("openssl");
-    let made = if made.status.success() {
-        made
-    } else {
-        let plain = make.iter().filter(|word| **word != "-quiet");
-        Command::new("openssl").args(plain).output().expect("openssl")
-    };
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    // One version of `openssl` writes the one form, and one the other.
-    RsaKeyPair::from_pkcs8(&made.stdout).or_else(|_| RsaKeyPair::from_der(&made.stdout)).unwrap()
+    EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap()
 }
 
 fn encode(bytes: impl AsRef<[u8]>) -> String {
@@ -85,8 +67,9 @@ impl Issuer {
     pub(crate) fn start() -> Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
+        let rsa = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
         let (asked, job, given) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { rsa: rsa(), ecdsa: ecdsa(), asked, job, given });
+        let state = Arc::new(State { rsa, ecdsa: ecdsa(), asked, job, given });
         let issuer = Issuer { url, state };
         let serving = issuer.clone();
         std::thread::spawn(move || {
@@ -143,7 +126,7 @@ impl Issuer {
         let by = |pair: &EcdsaKeyPair| pair.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec();
         let signature = match how {
             Signed::Rsa | Signed::Damaged | Signed::UnknownKey => {
-                let mut signature = vec![0; self.state.rsa.public().modulus_len()];
+                let mut signature = vec![0; self.state.rsa.public_modulus_len()];
                 self.state.rsa.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature).unwrap();
                 if matches!(how, Signed::Damaged) {
                     signature[7] ^= 1;
@@ -154,8 +137,11 @@ impl Issuer {
             Signed::OtherKey => by(&ecdsa()),
             Signed::None => Vec::new(),
             Signed::Hmac => {
-                let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, self.state.rsa.public().as_ref());
-                ring::hmac::sign(&key, signed.as_bytes()).as_ref().to_vec()
+                let key = aws_lc_rs::hmac::Key::new(
+                    aws_lc_rs::hmac::HMAC_SHA256,
+                    self.state.rsa.public_key().as_ref(),
+                );
+                aws_lc_rs::hmac::sign(&key, signed.as_bytes()).as_ref().to_vec()
             }
         };
         let token = format!("{signed}.{}", encode(signature));
@@ -196,7 +182,7 @@ impl Issuer {
 
     fn keys(&self) -> Value {
         let point = self.state.ecdsa.public_key().as_ref();
-        let (modulus, exponent) = rsa_parts(self.state.rsa.public().as_ref());
+        let (modulus, exponent) = rsa_parts(self.state.rsa.public_key().as_ref());
         json!({"keys": [
             {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "rsa", "n": encode(modulus), "e": encode(exponent)},
             {"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "ecdsa",

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use packhouse_tests::database::{self, Postgres};
 use packhouse_tests::images::{ImageRepository, digest};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Client, Request, Server};
-use ring::hmac::{HMAC_SHA256, Key, sign};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

@@ -38,9 +38,9 @@ impl Message {
         let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
         let signed = [self.header("webhook-id"), self.header("webhook-timestamp"), ""].join(".");
         let signed = [signed.as_bytes(), &self.body].concat();
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key);
         let signature = self.header("webhook-signature").strip_prefix("v1,").unwrap();
-        ring::hmac::verify(&key, &signed, &STANDARD.decode(signature).unwrap()).is_ok()
+        aws_lc_rs::hmac::verify(&key, &signed, &STANDARD.decode(signature).unwrap()).is_ok()
     }
 }
 

@@ -7,6 +7,8 @@ mod hostile;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_tests::cli::{packhouse, packhouse_with};
@@ -17,8 +19,6 @@ use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{OWNER, eventually, free_port};
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, Request, Response, Server, checkout, skip};
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -83,10 +83,8 @@ struct Key {
 
 impl Key {
     fn new(folder: &Path, name: &str) -> Key {
-        let random = SystemRandom::new();
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8.as_ref(), &random).unwrap();
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
+        let pkcs8 = pair.to_pkcs8v1().unwrap();
         // A public key of ECDSA on P-256 as DER: what says so, and the point.
         let mut der = hex::decode("3059301306072a8648ce3d020106082a8648ce3d030107034200").unwrap();
         der.extend_from_slice(pair.public_key().as_ref());

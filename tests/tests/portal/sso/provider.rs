@@ -1,9 +1,9 @@
 //! A sign-in provider of the tests' own that says what it is told to: the wrong things above all.
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -99,10 +99,7 @@ impl Provider {
 
     /// Another key, in the place of those before.
     pub(crate) fn rotate(&self) {
-        let random = SystemRandom::new();
-        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).unwrap();
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let mut state = self.state.lock().unwrap();
         let id = format!("key-{}", state.asked.len() + state.keys.len());
         state.keys = vec![Key { id, pair }];
@@ -250,16 +247,12 @@ fn id_token(issuer: &str, key: &Key, grant: &Grant, twist: Twist) -> String {
     let signature = match twist {
         Twist::AlgorithmNone => Vec::new(),
         Twist::SignedWithTheClientsSecret => {
-            let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
-            ring::hmac::sign(&key, signed.as_bytes()).as_ref().to_vec()
+            let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes());
+            aws_lc_rs::hmac::sign(&key, signed.as_bytes()).as_ref().to_vec()
         }
         Twist::AnotherKey => {
-            let random = SystemRandom::new();
-            let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-            let other =
-                EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
-                    .unwrap();
-            other.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec()
+            let other = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+            other.sign(&SystemRandom::new(), signed.as_bytes()).unwrap().as_ref().to_vec()
         }
         _ => key.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap().as_ref().to_vec(),
     };
@@ -272,7 +265,7 @@ fn id_token(issuer: &str, key: &Key, grant: &Grant, twist: Twist) -> String {
 }
 
 fn rand_number() -> u64 {
-    let bytes = ring::rand::generate::<[u8; 8]>(&SystemRandom::new()).unwrap().expose();
+    let bytes = aws_lc_rs::rand::generate::<[u8; 8]>(&SystemRandom::new()).unwrap().expose();
     u64::from_be_bytes(bytes)
 }
 

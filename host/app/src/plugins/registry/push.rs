@@ -85,7 +85,7 @@ impl Registry {
     async fn sign(&self, manifest: &str, key: &SigningPem) -> Result<Reference, RegistryError> {
         let named = format!("{}/{}", self.reference.host(), self.reference.path());
         let payload = artifact::payload(&named, manifest);
-        let signature = key.sign(&payload);
+        let signature = key.sign(&payload).map_err(|error| RegistryError::new(error.to_string()))?;
         let mut layer = self.send(words::SIMPLE_SIGNING, payload).await?;
         layer.annotations.insert(words::SIGNATURE.to_owned(), json!(signature));
         let tag = artifact::signature_tag(manifest);
