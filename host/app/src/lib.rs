@@ -3,6 +3,7 @@
 pub mod attestations;
 pub mod body_budget;
 pub mod certificates;
+mod jwt;
 pub mod links;
 pub mod live;
 pub mod login_links;

@@ -1,12 +1,8 @@
 //! An ID token: what it says before anybody vouches for it, and what it claims once its signature, issuer, audience and times are right
 //! (OpenID Connect Core 1.0, section 3.1.3.7; RFC 7519).
 
-use std::str::FromStr as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use openidconnect::core::{CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet};
-use openidconnect::{ClaimsVerificationError, ClientId, IssuerUrl, Nonce, SignatureVerificationError};
 use packhouse_identity::grants::{MAX_ID_TOKEN_BYTES, says_id_token};
 use packhouse_store::SpentIdToken;
 use serde_json::{Map, Value};
@@ -14,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::claims;
 use super::refusal::IdTokenRefusal;
-use crate::sso::SIGNED_WITH;
+use crate::jwt::{Claims, Expected, KeySet, TokenProblem};
 
 /// By how much the issuer's clock may be ahead, in ms.
 const SKEW_MS: i64 = 10_000;
@@ -36,9 +32,8 @@ pub(super) enum SignatureProblem {
 /// An ID token that nobody has vouched for.
 pub(super) struct Unverified {
     text: String,
-    token: CoreIdToken,
+    claims: Claims,
     payload: Map<String, Value>,
-    issuer: String,
 }
 
 impl Unverified {
@@ -51,66 +46,48 @@ impl Unverified {
         if !says_id_token(text) {
             return Err(malformed("an ID token is three words of base64url, joined by dots"));
         }
-        let payload = text.split('.').nth(1).and_then(|word| URL_SAFE_NO_PAD.decode(word).ok());
-        let payload: Option<Map<String, Value>> =
-            payload.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let payload = payload.ok_or(malformed("its claims are no JSON object"))?;
-        let token =
-            CoreIdToken::from_str(text).map_err(|_| malformed("it lacks what every ID token claims"))?;
-        let issuer = payload.get("iss").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if issuer.is_empty() || issuer.len() > MAX_ISSUER_BYTES {
+        let bytes = text.split('.').nth(1).and_then(|word| URL_SAFE_NO_PAD.decode(word).ok());
+        let bytes = bytes.unwrap_or_default();
+        let payload: Map<String, Value> =
+            serde_json::from_slice(&bytes).map_err(|_| malformed("its claims are no JSON object"))?;
+        let claims = Claims::unverified(&bytes).ok_or(malformed("it lacks what every ID token claims"))?;
+        if claims.issuer().is_empty() || claims.issuer().len() > MAX_ISSUER_BYTES {
             return Err(malformed("it names no issuer"));
         }
-        Ok(Unverified { text: text.to_owned(), token, payload, issuer })
+        Ok(Unverified { text: text.to_owned(), claims, payload })
     }
 
     pub(super) fn issuer(&self) -> &str {
-        &self.issuer
+        self.claims.issuer()
     }
 
     /// What it claims, if one of these keys of its issuer has signed it for one of these audiences, and `now` (ms since 1970) is within
     /// its time.
     pub(super) fn verify(
         &self,
-        keys: CoreJsonWebKeySet,
+        keys: &KeySet,
         audiences: &[String],
         now: i64,
     ) -> Result<Verified, SignatureProblem> {
-        let refused = |sentence: &str| SignatureProblem::Refused(IdTokenRefusal::invalid(sentence));
         let audience = self.audience(audiences).map_err(SignatureProblem::Refused)?;
-        let issuer = IssuerUrl::new(self.issuer.clone()).map_err(|_| refused("its issuer is no address"))?;
-        let verifier = CoreIdTokenVerifier::new_public_client(ClientId::new(audience), issuer, keys)
-            .set_allowed_algs(SIGNED_WITH)
-            .set_other_audience_verifier_fn(|_| false);
-        let any_nonce = |_: Option<&Nonce>| Ok(());
-        if let Err(error) = self.token.claims(&verifier, any_nonce) {
-            return Err(match error {
-                ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey) => {
-                    SignatureProblem::NoKey
-                }
-                error => refused(why(&error)),
-            });
-        }
+        let expected = Expected { issuer: self.issuer(), audience, now };
+        keys.verify(&self.text, expected).map_err(|problem| match problem {
+            TokenProblem::NoKey => SignatureProblem::NoKey,
+            problem => SignatureProblem::Refused(IdTokenRefusal::invalid(why(problem))),
+        })?;
         self.times(now).map_err(SignatureProblem::Refused)
     }
 
     /// That of the audiences which it is for. One for others besides could be shown here by any of them.
-    fn audience(&self, audiences: &[String]) -> Result<String, IdTokenRefusal> {
-        let claimed: Vec<&str> = match self.payload.get("aud") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
-        };
-        match claimed.as_slice() {
-            [one] if audiences.iter().any(|own| own == one) => Ok((*one).to_owned()),
-            _ => {
-                let own: Vec<String> = audiences.iter().map(|own| format!("`{own}`")).collect();
-                Err(IdTokenRefusal::invalid(format!(
-                    "it is for another audience: `aud` must be {} and nothing besides",
-                    own.join(" or ")
-                )))
-            }
-        }
+    fn audience(&self, audiences: &[String]) -> Result<&str, IdTokenRefusal> {
+        let own = |only: &&str| audiences.iter().any(|own| own == only);
+        self.claims.audience().filter(own).ok_or_else(|| {
+            let own: Vec<String> = audiences.iter().map(|own| format!("`{own}`")).collect();
+            IdTokenRefusal::invalid(format!(
+                "it is for another audience: `aud` must be {} and nothing besides",
+                own.join(" or ")
+            ))
+        })
     }
 
     fn times(&self, now: i64) -> Result<Verified, IdTokenRefusal> {
@@ -146,23 +123,23 @@ impl Unverified {
                 Some(jti) => ("jti", jti),
                 None => ("text", signed),
             };
-        let hash = Sha256::new_with_prefix(kind).chain_update([0]).chain_update(&self.issuer);
+        let hash = Sha256::new_with_prefix(kind).chain_update([0]).chain_update(self.issuer());
         hash.chain_update([0]).chain_update(identifier).finalize().into()
     }
 }
 
 /// For people, and without what the token holds.
-fn why(error: &ClaimsVerificationError) -> &'static str {
-    use SignatureVerificationError::{DisallowedAlg, NoSignature, UnsupportedAlg};
-    match error {
-        ClaimsVerificationError::Expired(_) => "it has expired",
-        ClaimsVerificationError::InvalidAudience(_) => "it is for another audience",
-        ClaimsVerificationError::InvalidIssuer(_) => "it is another issuer's",
-        ClaimsVerificationError::SignatureVerification(
-            DisallowedAlg(_) | NoSignature | UnsupportedAlg(_),
-        ) => "it is not signed with an asymmetric key of its issuer's, as RS256 and ES256 are",
-        ClaimsVerificationError::SignatureVerification(_) => "it is not signed by its issuer",
-        _ => "it makes no sense",
+fn why(problem: TokenProblem) -> &'static str {
+    match problem {
+        TokenProblem::Malformed => "it makes no sense",
+        TokenProblem::Algorithm => {
+            "it is not signed with an asymmetric key of its issuer's, as RS256 and ES256 are"
+        }
+        TokenProblem::NoKey | TokenProblem::Signature => "it is not signed by its issuer",
+        TokenProblem::Issuer => "it is another issuer's",
+        TokenProblem::Audience => "it is for another audience",
+        TokenProblem::Expired => "it has expired",
+        TokenProblem::NotYetValid => "it is not valid yet",
     }
 }
 

@@ -1,40 +1,26 @@
 //! There and back: the address at which the provider asks who sits there, and what is believed of its answer (OpenID Connect Core
 //! 1.0, sections 3.1.2 and 3.1.3, with PKCE, RFC 7636).
 
-use std::time::Duration;
-
-use openidconnect::core::{
-    CoreAuthPrompt, CoreAuthenticationFlow, CoreClient, CoreClientAuthMethod, CoreIdTokenClaims,
-    CoreJwsSigningAlgorithm as Algorithm, CoreProviderMetadata, CoreTokenResponse, CoreUserInfoClaims,
-};
-use openidconnect::{
-    AuthType, AuthorizationCode, ClaimsVerificationError, ClientId, ClientSecret, CsrfToken,
-    EndpointMaybeSet, EndpointNotSet, EndpointSet, Nonce, OAuth2TokenResponse as _, PkceCodeChallenge,
-    PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, TokenResponse as _,
-};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use http::StatusCode;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use packhouse_store::SsoIdentity;
-use url::Url;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use url::{Url, form_urlencoded};
 
 use super::flow::{Aim, Flow};
-use super::provider::{ProviderError, Providers};
+use super::provider::{Metadata, ProviderError, Providers, Response};
 use super::settings::Settings;
 use crate::boxed;
+use crate::jwt::{Claims, Expected, TokenProblem, User};
 use packhouse_identity::{self as identity, Secret};
 
-/// With what an ID token may be signed: asymmetric keys of its issuer's alone.
-pub(crate) const SIGNED_WITH: [Algorithm; 9] = [
-    Algorithm::RsaSsaPkcs1V15Sha256,
-    Algorithm::RsaSsaPkcs1V15Sha384,
-    Algorithm::RsaSsaPkcs1V15Sha512,
-    Algorithm::RsaSsaPssSha256,
-    Algorithm::RsaSsaPssSha384,
-    Algorithm::RsaSsaPssSha512,
-    Algorithm::EcdsaP256Sha256,
-    Algorithm::EcdsaP384Sha384,
-    Algorithm::EdDsa,
-];
 /// By how much the clocks of provider and server may differ, in ms.
 const SKEW_MS: i64 = 60_000;
+const JSON: &str = "application/json";
 
 /// Why a sign-in came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -47,15 +33,6 @@ pub enum Refused {
     Provider(#[from] ProviderError),
 }
 
-type Known = CoreClient<
-    EndpointSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointMaybeSet,
-    EndpointMaybeSet,
->;
-
 /// This server as the client of one provider.
 pub struct Exchange<'a> {
     /// All providers.
@@ -66,6 +43,15 @@ pub struct Exchange<'a> {
     pub secret: Option<Secret>,
     /// Where the provider sends the browser back.
     pub callback: String,
+    /// The present, in ms since 1970.
+    pub now: i64,
+}
+
+/// What the provider gives for a code.
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: String,
+    id_token: Option<String>,
 }
 
 impl Exchange<'_> {
@@ -73,18 +59,21 @@ impl Exchange<'_> {
     #[boxed]
     pub async fn address(&self, flow: &Flow) -> Result<Url, Refused> {
         let metadata = self.providers.metadata(&self.settings.issuer, false).await?;
-        let client = self.client(&metadata)?;
-        let (state, nonce) = (CsrfToken::new(flow.state.clone()), Nonce::new(flow.nonce.clone()));
-        let verifier = PkceCodeVerifier::new(flow.verifier.clone());
-        let mut request = client
-            .authorize_url(CoreAuthenticationFlow::AuthorizationCode, move || state, move || nonce)
-            .add_scope(Scope::new("email".to_owned()))
-            .add_scope(Scope::new("profile".to_owned()))
-            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
+        let mut url = endpoint(metadata.authorization_endpoint.as_deref(), "authorization endpoint")?;
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&flow.verifier));
+        url.query_pairs_mut().extend_pairs([
+            ("response_type", "code"),
+            ("client_id", self.settings.client_id.as_str()),
+            ("redirect_uri", self.callback.as_str()),
+            ("scope", "openid email profile"),
+            ("state", flow.state.as_str()),
+            ("nonce", flow.nonce.as_str()),
+            ("code_challenge", challenge.as_str()),
+            ("code_challenge_method", "S256"),
+        ]);
         if flow.aim != Aim::Session {
-            request = request.add_prompt(CoreAuthPrompt::Login).set_max_age(Duration::ZERO);
+            url.query_pairs_mut().extend_pairs([("prompt", "login"), ("max_age", "0")]);
         }
-        let (url, _, _) = request.url();
         self.providers.check(&url)?;
         Ok(url)
     }
@@ -92,129 +81,174 @@ impl Exchange<'_> {
     /// Who it is. Fails with what is not to be believed.
     #[boxed]
     pub async fn identity(&self, flow: &Flow, code: &str) -> Result<(SsoIdentity, String), Refused> {
-        let metadata = self.providers.metadata(&self.settings.issuer, false).await?;
-        let client = self.client(&metadata)?;
-        let answer = self.redeem(&client, flow, code).await?;
-        let claims = match claims(&client, &answer, flow) {
-            Err(ClaimsVerificationError::SignatureVerification(_)) => {
-                // The provider may have other keys by now.
-                let metadata = self.providers.metadata(&self.settings.issuer, true).await?;
-                claims(&self.client(&metadata)?, &answer, flow)
+        let mut metadata = self.providers.metadata(&self.settings.issuer, false).await?;
+        let tokens = self.redeem(&metadata, flow, code).await?;
+        let token = tokens.id_token.as_deref().ok_or(Refused::Answer(why(TokenProblem::Malformed)))?;
+        let mut verified = metadata.keys.verify(token, self.expected());
+        if matches!(verified, Err(TokenProblem::NoKey | TokenProblem::Signature)) {
+            // The provider may have other keys by now.
+            metadata = self.providers.metadata(&self.settings.issuer, true).await?;
+            verified = metadata.keys.verify(token, self.expected());
+        }
+        let claims = verified.map_err(why).and_then(|claims| {
+            if claims.has_nonce(&flow.nonce) {
+                Ok(claims)
+            } else {
+                Err("the ID token belongs to another sign-in")
             }
-            claims => claims,
-        };
-        let claims = claims.map_err(|error| {
-            let why = why(&error);
+        });
+        let claims = claims.map_err(|why| {
             tracing::info!(why, "an ID token was refused");
             Refused::Answer(why)
         })?;
         if flow.aim != Aim::Session {
             is_new(&claims, flow)?;
         }
-        self.who(&client, &answer, &claims).await
+        self.who(&metadata, &tokens.access_token, claims.user).await
     }
 
-    fn client(&self, metadata: &CoreProviderMetadata) -> Result<Known, Refused> {
-        let secret = self.secret.as_ref().map(|secret| ClientSecret::new(secret.reveal().to_owned()));
-        let id = ClientId::new(self.settings.client_id.clone());
-        let methods = metadata.token_endpoint_auth_methods_supported();
-        let in_body = methods.is_some_and(|methods| {
-            methods.contains(&CoreClientAuthMethod::ClientSecretPost)
-                && !methods.contains(&CoreClientAuthMethod::ClientSecretBasic)
-        });
-        let way = if in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
-        let callback = RedirectUrl::new(self.callback.clone());
-        let callback = callback.map_err(|error| ProviderError::of("callback", &error))?;
-        Ok(CoreClient::from_provider_metadata(metadata.clone(), id, secret)
-            .set_redirect_uri(callback)
-            .set_auth_type(way))
+    fn expected(&self) -> Expected<'_> {
+        Expected { issuer: &self.settings.issuer, audience: &self.settings.client_id, now: self.now }
     }
 
-    async fn redeem(&self, client: &Known, flow: &Flow, code: &str) -> Result<CoreTokenResponse, Refused> {
-        let http = self.providers.http(&self.settings.issuer);
-        let request = client
-            .exchange_code(AuthorizationCode::new(code.to_owned()))
-            .map_err(|error| ProviderError::of("it names no token endpoint", &error))?;
-        let verifier = PkceCodeVerifier::new(flow.verifier.clone());
-        request.set_pkce_verifier(verifier).request_async(&http).await.map_err(|error| match error {
-            RequestTokenError::ServerResponse(_) => Refused::Answer("the provider does not take the code"),
-            RequestTokenError::Request(error) => Refused::Provider(error),
-            // What it answered may hold tokens, and is not repeated.
-            _ => Refused::Answer("the provider's answer to the code makes no sense"),
-        })
+    async fn redeem(&self, metadata: &Metadata, flow: &Flow, code: &str) -> Result<Tokens, Refused> {
+        let url = endpoint(metadata.token_endpoint.as_deref(), "token endpoint")?;
+        let mut form = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("code_verifier", flow.verifier.as_str()),
+            ("redirect_uri", self.callback.as_str()),
+        ];
+        let mut request = http::Request::post(url.as_str())
+            .header(ACCEPT, JSON)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let id = self.settings.client_id.as_str();
+        match &self.secret {
+            Some(secret) if !metadata.takes_secret_in_body_alone() => {
+                request = request.header(AUTHORIZATION, basic(id, secret.reveal()));
+            }
+            secret => {
+                form.push(("client_id", id));
+                form.extend(secret.as_ref().map(|secret| ("client_secret", secret.reveal())));
+            }
+        }
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request =
+            request.body(body.into_bytes()).map_err(|error| ProviderError::of("token endpoint", &error))?;
+        let answer = self.providers.send(&self.settings.issuer, request).await?;
+        // What it answered may hold tokens, and is not repeated.
+        let nonsense = Refused::Answer("the provider's answer to the code makes no sense");
+        if answer.status() == StatusCode::OK {
+            return serde_json::from_slice(answer.body()).map_err(|_| nonsense);
+        }
+        let told: Option<Value> = serde_json::from_slice(answer.body()).ok();
+        let refuses = told.is_some_and(|told| told.get("error").is_some_and(Value::is_string));
+        Err(if refuses { Refused::Answer("the provider does not take the code") } else { nonsense })
     }
 
     /// The e-mail address from the ID token, or else from the provider's userinfo about the same subject.
     async fn who(
         &self,
-        client: &Known,
-        answer: &CoreTokenResponse,
-        claims: &CoreIdTokenClaims,
+        metadata: &Metadata,
+        access_token: &str,
+        user: User,
     ) -> Result<(SsoIdentity, String), Refused> {
-        let named = |name: Option<&openidconnect::LocalizedClaim<openidconnect::EndUserName>>| {
-            name.and_then(|name| name.get(None)).map(|name| name.to_string()).unwrap_or_default()
+        let user = if user.email.is_some() {
+            user
+        } else {
+            self.userinfo(metadata, access_token, &user.sub).await?
         };
-        let (email, verified, name) = match claims.email() {
-            Some(email) => (email.to_string(), claims.email_verified(), named(claims.name())),
-            None => {
-                let http = self.providers.http(&self.settings.issuer);
-                let request = client
-                    .user_info(answer.access_token().clone(), Some(claims.subject().clone()))
-                    .map_err(|_| Refused::Answer("the provider tells no e-mail address"))?;
-                let told: CoreUserInfoClaims = request
-                    .request_async(&http)
-                    .await
-                    .map_err(|_| Refused::Answer("what the provider tells of the user makes no sense"))?;
-                let email = told.email().ok_or(Refused::Answer("the provider tells no e-mail address"))?;
-                (email.to_string(), told.email_verified(), named(told.name()))
-            }
-        };
-        if verified != Some(true) {
+        let email = user.email.ok_or(Refused::Answer("the provider tells no e-mail address"))?;
+        if user.email_verified != Some(true) {
             return Err(Refused::Answer("the provider has not verified the e-mail address"));
         }
         let email = identity::email(&email).ok_or(Refused::Answer("the e-mail address is none"))?;
         if !self.settings.takes(&email) {
             return Err(Refused::Answer("addresses of this domain may not sign in here"));
         }
-        let subject = claims.subject().to_string();
+        let subject = user.sub;
         if subject.is_empty() || subject.len() > 255 {
             return Err(Refused::Answer("the provider names no user"));
         }
+        let name = user.name.unwrap_or_default();
         Ok((SsoIdentity { issuer: self.settings.issuer.clone(), subject, email }, name))
+    }
+
+    async fn userinfo(
+        &self,
+        metadata: &Metadata,
+        access_token: &str,
+        subject: &str,
+    ) -> Result<User, Refused> {
+        let nonsense = || Refused::Answer("what the provider tells of the user makes no sense");
+        let address = metadata.userinfo_endpoint.as_deref();
+        let address = address.ok_or(Refused::Answer("the provider tells no e-mail address"))?;
+        let request = http::Request::get(address)
+            .header(ACCEPT, JSON)
+            .header(AUTHORIZATION, format!("Bearer {access_token}"))
+            .body(Vec::new());
+        let request = request.map_err(|_| nonsense())?;
+        let answer = self.providers.send(&self.settings.issuer, request).await.map_err(|_| nonsense())?;
+        if answer.status() != StatusCode::OK {
+            return Err(nonsense());
+        }
+        let user: Option<User> = if is_jwt(&answer) {
+            let token = std::str::from_utf8(answer.body()).unwrap_or_default();
+            metadata.keys.verify_userinfo(token.trim(), self.expected()).ok()
+        } else {
+            serde_json::from_slice(answer.body()).ok()
+        };
+        // Userinfo of another subject may be substituted (section 5.3.2).
+        user.filter(|user| user.sub == subject).ok_or_else(nonsense)
     }
 }
 
-/// The ID token's claims, once signature, issuer, audience, time and nonce are right.
-fn claims(
-    client: &Known,
-    answer: &CoreTokenResponse,
-    flow: &Flow,
-) -> Result<CoreIdTokenClaims, ClaimsVerificationError> {
-    let token = answer.id_token();
-    let token = token.ok_or_else(|| ClaimsVerificationError::Other("there is no ID token".to_owned()))?;
-    let verifier = client.id_token_verifier().set_allowed_algs(SIGNED_WITH);
-    token.claims(&verifier, &Nonce::new(flow.nonce.clone())).cloned()
+fn endpoint(address: Option<&str>, what: &str) -> Result<Url, ProviderError> {
+    let address = address.ok_or_else(|| ProviderError(format!("it names no {what}")))?;
+    address.parse::<Url>().map_err(|error| ProviderError::of(what, &error))
+}
+
+/// Identifier and secret as a client's credentials, each encoded as in a form (RFC 6749, section 2.3.1).
+fn basic(id: &str, secret: &str) -> String {
+    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret))))
+}
+
+fn is_jwt(answer: &Response) -> bool {
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/jwt")
 }
 
 /// For people, and without what the token holds.
-fn why(error: &ClaimsVerificationError) -> &'static str {
-    match error {
-        ClaimsVerificationError::Expired(_) => "the ID token has expired",
-        ClaimsVerificationError::InvalidAudience(_) => "the ID token is for somebody else",
-        ClaimsVerificationError::InvalidIssuer(_) => "the ID token is another provider's",
-        ClaimsVerificationError::InvalidNonce(_) => "the ID token belongs to another sign-in",
-        ClaimsVerificationError::SignatureVerification(_) => "the ID token is not signed by the provider",
-        _ => "the ID token makes no sense",
+fn why(problem: TokenProblem) -> &'static str {
+    match problem {
+        TokenProblem::Malformed => "the ID token makes no sense",
+        TokenProblem::Algorithm | TokenProblem::NoKey | TokenProblem::Signature => {
+            "the ID token is not signed by the provider"
+        }
+        TokenProblem::Issuer => "the ID token is another provider's",
+        TokenProblem::Audience => "the ID token is for somebody else",
+        TokenProblem::Expired => "the ID token has expired",
+        TokenProblem::NotYetValid => "the ID token is not valid yet",
     }
 }
 
 /// Whether the user has signed in at the provider since this was asked for.
-fn is_new(claims: &CoreIdTokenClaims, flow: &Flow) -> Result<(), Refused> {
+fn is_new(claims: &Claims, flow: &Flow) -> Result<(), Refused> {
     let at =
-        claims.auth_time().ok_or(Refused::Answer("the provider does not tell when the user signed in"))?;
-    if at.timestamp_millis() >= flow.began_at - SKEW_MS {
-        Ok(())
-    } else {
-        Err(Refused::Answer("the user did not sign in anew"))
+        claims.signed_in_at().ok_or(Refused::Answer("the provider does not tell when the user signed in"))?;
+    if at >= flow.began_at - SKEW_MS { Ok(()) } else { Err(Refused::Answer("the user did not sign in anew")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_encoded_as_in_a_form_before_they_are_joined() {
+        // Neither a colon nor what stands outside of ASCII can shift the border between the two.
+        let shown = basic("a:b c", "p%\u{e9}+");
+        let decoded = STANDARD.decode(shown.strip_prefix("Basic ").unwrap()).unwrap();
+        assert_eq!(String::from_utf8(decoded).unwrap(), "a%3Ab+c:p%25%C3%A9%2B");
     }
 }

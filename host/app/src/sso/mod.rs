@@ -6,8 +6,8 @@ mod flow;
 mod provider;
 mod settings;
 
-pub(crate) use exchange::SIGNED_WITH;
 pub use exchange::{Exchange, Refused};
 pub use flow::{Aim, FLOW_MS, Flow, Link, Ticket, is_own_path, random};
+pub(crate) use provider::Metadata;
 pub use provider::Providers;
 pub use settings::{Settings, allows_password};

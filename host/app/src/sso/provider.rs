@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
-use openidconnect::core::CoreProviderMetadata;
-use openidconnect::{HttpRequest, HttpResponse, IssuerUrl};
+use http::header::ACCEPT;
 use quick_cache::sync::Cache;
 use reqwest::Client;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
@@ -19,7 +20,7 @@ use packhouse_upstream::destination_clients::DestinationClients;
 use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
 use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
-use crate::boxed;
+use crate::jwt::KeySet;
 
 /// How long is believed what a provider says of itself.
 const FRESH: Duration = Duration::from_secs(600);
@@ -31,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 1024 * 1024;
 /// The number of providers that are remembered.
 const MOST: usize = 256;
+/// Keys of one provider.
+const MOST_KEYS: usize = 200;
 
 /// Why a provider cannot be used. For people: no secret, and nothing of what the provider answered.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -50,7 +53,38 @@ impl ProviderError {
     }
 }
 
-type Found = Result<Arc<CoreProviderMetadata>, ProviderError>;
+pub(super) type Request = http::Request<Vec<u8>>;
+pub(super) type Response = http::Response<Vec<u8>>;
+
+/// What a provider says of itself, as far as it counts here, and its keys.
+#[derive(Deserialize)]
+pub(crate) struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+    pub(super) authorization_endpoint: Option<String>,
+    pub(super) token_endpoint: Option<String>,
+    pub(super) userinfo_endpoint: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(skip)]
+    pub(crate) keys: KeySet,
+}
+
+impl Metadata {
+    /// Whether a client's secret has to be sent in the body. Where the provider does not say, it is not (section 3).
+    pub(super) fn takes_secret_in_body_alone(&self) -> bool {
+        let methods = self.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+        let takes = |method: &str| methods.iter().any(|taken| taken == method);
+        takes("client_secret_post") && !takes("client_secret_basic")
+    }
+}
+
+/// A JSON Web Key Set (RFC 7517).
+#[derive(Deserialize)]
+struct ListedKeys {
+    keys: Vec<Value>,
+}
+
+type Found = Result<Arc<Metadata>, ProviderError>;
 
 /// What was found when a provider was asked.
 #[derive(Clone)]
@@ -83,16 +117,11 @@ impl Providers {
         self.known.clear();
     }
 
-    /// For what asks this provider: at its own address, and where it may lead.
-    pub fn http(
-        &self,
-        issuer: &str,
-    ) -> impl Fn(HttpRequest) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> + use<> {
-        let client = self.client(issuer);
-        move |request| {
-            let client = client.clone();
-            Box::pin(async move { client?.send(request).await })
-        }
+    /// Asks this provider: at its own address, and where it may lead.
+    pub(super) async fn send(&self, issuer: &str, request: Request) -> Result<Response, ProviderError> {
+        let client = self.client(issuer)?;
+        let answered = tokio::time::timeout(PATIENCE, client.exchange(request)).await;
+        answered.unwrap_or_else(|_| Err(ProviderError("it takes too long".to_owned())))
     }
 
     fn client(&self, issuer: &str) -> Result<Arc<ProviderClient>, ProviderError> {
@@ -111,8 +140,7 @@ impl Providers {
     }
 
     /// What the provider says of itself, with its keys. `anew`: not what is kept, since a key was not among it.
-    #[boxed]
-    pub async fn metadata(&self, issuer: &str, anew: bool) -> Found {
+    pub(super) async fn metadata(&self, issuer: &str, anew: bool) -> Found {
         if let Some(found) = self.kept(issuer).filter(|found| !anew || found.is_err()) {
             return found;
         }
@@ -128,18 +156,36 @@ impl Providers {
         (asked_at.elapsed() < fresh).then_some(found)
     }
 
-    async fn discover(&self, issuer: &str) -> Found {
-        let http = self.http(issuer);
-        let issuer =
-            IssuerUrl::new(issuer.to_owned()).map_err(|error| ProviderError::of("issuer", &error))?;
-        let found = CoreProviderMetadata::discover_async(issuer, &http).await;
-        found.map(Arc::new).map_err(|error| match error {
-            // An answer that was no answer is not repeated to anybody.
-            openidconnect::DiscoveryError::Response(status, _, _) => {
-                ProviderError(format!("its description cannot be read: status {status}"))
-            }
-            other => ProviderError::of("its description cannot be read", &other),
-        })
+    /// What an issuer says of itself by now, and its keys.
+    pub(crate) async fn discover(&self, issuer: &str) -> Found {
+        let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let mut found: Metadata = self.get(issuer, &address, "its description").await?;
+        if found.issuer != issuer {
+            return Err(ProviderError("its description is of another issuer".to_owned()));
+        }
+        let listed: ListedKeys = self.get(issuer, &found.jwks_uri, "its list of keys").await?;
+        if listed.keys.len() > MOST_KEYS {
+            return Err(ProviderError("it has too many keys".to_owned()));
+        }
+        found.keys = KeySet::new(listed.keys);
+        Ok(Arc::new(found))
+    }
+
+    /// Gets a JSON document. An answer that is none is not repeated to anybody.
+    async fn get<T: DeserializeOwned>(
+        &self,
+        issuer: &str,
+        address: &str,
+        what: &str,
+    ) -> Result<T, ProviderError> {
+        let request = http::Request::get(address).header(ACCEPT, "application/json").body(Vec::new());
+        let request = request.map_err(|_| ProviderError(format!("the address of {what} is none")))?;
+        let answer = self.send(issuer, request).await?;
+        if !answer.status().is_success() {
+            let status = answer.status().as_u16();
+            return Err(ProviderError(format!("{what} cannot be read: status {status}")));
+        }
+        serde_json::from_slice(answer.body()).map_err(|_| ProviderError(format!("{what} cannot be read")))
     }
 }
 
@@ -176,17 +222,7 @@ impl ProviderClient {
         })
     }
 
-    fn send(
-        self: Arc<Self>,
-        request: HttpRequest,
-    ) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> {
-        Box::pin(async move {
-            let answered = tokio::time::timeout(PATIENCE, self.exchange(request)).await;
-            answered.unwrap_or_else(|_| Err(ProviderError("it takes too long".to_owned())))
-        })
-    }
-
-    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, ProviderError> {
+    async fn exchange(&self, request: Request) -> Result<Response, ProviderError> {
         let wrong = |error: reqwest::Error| ProviderError::of("it cannot be reached", &error.without_url());
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
@@ -202,7 +238,7 @@ impl ProviderClient {
             }
             bytes.extend_from_slice(&chunk);
         }
-        let mut response = HttpResponse::new(bytes);
+        let mut response = Response::new(bytes);
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();
         Ok(response)

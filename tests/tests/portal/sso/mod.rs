@@ -134,6 +134,8 @@ fn every_lie_is_refused() {
         (Twist::Nonce, "another sign-in"),
         (Twist::NoNonce, "another sign-in"),
         (Twist::Expired, "has expired"),
+        (Twist::NotYetValid, "not valid yet"),
+        (Twist::AnAccessToken, "makes no sense"),
         (Twist::AnotherKey, "not signed by the provider"),
         (Twist::AlgorithmNone, "not signed by the provider"),
         (Twist::SignedWithTheClientsSecret, "not signed by the provider"),
@@ -365,6 +367,12 @@ fn a_provider_that_cannot_be_used_is_told_apart_from_a_refusal() {
     put(&api, &settings(&format!("http://127.0.0.1:{nobody}"))).expect(200);
     let answer = Client::new(server.api()).get("/v1/sso/start").expect(424);
     assert_eq!(answer.field("error"), "sso_provider_failed");
+
+    let provider = Provider::start();
+    provider.twist(Twist::DescriptionOfAnother);
+    put(&api, &settings(&provider.issuer)).expect(200);
+    let answer = Client::new(server.api()).get("/v1/sso/start").expect(424);
+    assert!(answer.field("message").contains("another issuer"), "{}", answer.text());
 
     // A server that does not allow loopback asks nobody there, whatever is in its database.
     let strict = Server::start();

@@ -25,6 +25,8 @@ pub(crate) enum Twist {
     Nonce,
     NoNonce,
     Expired,
+    NotYetValid,
+    AnAccessToken,
     AnotherKey,
     AlgorithmNone,
     SignedWithTheClientsSecret,
@@ -39,6 +41,7 @@ pub(crate) enum Twist {
     SignedInLongAgo,
     SignInTimeNotTold,
     Nonsense,
+    DescriptionOfAnother,
 }
 
 /// Somebody at the provider.
@@ -157,8 +160,10 @@ impl Provider {
 
     fn configuration(&self) -> Value {
         let issuer = &self.issuer;
+        let twisted = self.state.lock().unwrap().twist == Some(Twist::DescriptionOfAnother);
+        let named = if twisted { "https://accounts.example" } else { issuer.as_str() };
         json!({
-            "issuer": issuer, "authorization_endpoint": format!("{issuer}/authorize"),
+            "issuer": named, "authorization_endpoint": format!("{issuer}/authorize"),
             "token_endpoint": format!("{issuer}/token"), "jwks_uri": format!("{issuer}/keys"),
             "userinfo_endpoint": format!("{issuer}/userinfo"), "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
@@ -231,6 +236,8 @@ fn id_token(issuer: &str, key: &Key, grant: &Grant, twist: Twist) -> String {
         Twist::Nonce => claims["nonce"] = json!("of-another-sign-in"),
         Twist::NoNonce => drop(claims.as_object_mut().unwrap().remove("nonce")),
         Twist::Expired => claims["exp"] = json!(now - 1),
+        Twist::NotYetValid => claims["nbf"] = json!(now + 600),
+        Twist::AnAccessToken => header["typ"] = json!("at+jwt"),
         Twist::AlgorithmNone => header = json!({"alg": "none", "typ": "JWT"}),
         Twist::SignedWithTheClientsSecret => header = json!({"alg": "HS256", "typ": "JWT"}),
         Twist::Unverified => claims["email_verified"] = json!(false),

@@ -40,6 +40,7 @@ pub fn exchange<'a>(
         settings,
         secret: secret.map_err(|error| ApiError::Internal(error.into()))?,
         callback: callback_url(origin),
+        now: origin.now,
     })
 }
 
