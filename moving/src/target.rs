@@ -18,8 +18,18 @@ use crate::report::{Line, Outcome, Report};
 use crate::server::Server;
 use crate::stream::{Came, verified};
 
-/// The header in which a publish says when something was first published.
-pub(crate) const PUBLISHED_AT: &str = "packhouse-published-at";
+/// The header in which a publish says that another server had the same, and when it was first published.
+const PUBLISHED_AT: &str = "packhouse-published-at";
+
+/// What a publish says of when something was first published.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum PublishedAt {
+    /// Nothing: the member may not. It is a new publish.
+    Unsaid,
+    /// That it was published elsewhere, at a time that the source does not tell or that is not kept.
+    Unknown,
+    At(Timestamp),
+}
 
 /// Where something is moved to.
 #[derive(Clone, Debug)]
@@ -91,16 +101,27 @@ impl Run {
         Ok(())
     }
 
+    /// What a publish says where the source tells this time.
+    pub(crate) fn published_at(&self, at: Option<Timestamp>) -> PublishedAt {
+        let manages = matches!(&self.target, Target::Server(server) if server.manages);
+        let at = at.filter(|at| self.times && *at <= Timestamp::now() && *at >= Timestamp::UNIX_EPOCH);
+        match at {
+            _ if !manages => PublishedAt::Unsaid,
+            Some(at) => PublishedAt::At(at),
+            None => PublishedAt::Unknown,
+        }
+    }
+
     /// Sends a parcel's bytes to a server, again where that can help. `request` makes the request from the body, its length, and the time
     /// of publication.
     pub(crate) async fn send(
         &self,
         parcel: &Parcel,
-        request: impl Fn(BoxStream<'static, Piece>, Option<u64>, Option<Timestamp>) -> RequestBuilder,
+        request: impl Fn(BoxStream<'static, Piece>, Option<u64>, PublishedAt) -> RequestBuilder,
     ) -> Result<Came, Fault> {
         again(|| async {
             let opened = parcel.origin.open().await?;
-            let published = parcel.published.or(opened.modified).filter(|_| self.times);
+            let published = self.published_at(parcel.published.or(opened.modified));
             let length = parcel.size.or(opened.length);
             let (stream, verdict) = verified(opened, parcel.stated.clone(), parcel.size);
             let request = request(stream, length, published);
@@ -125,11 +146,12 @@ pub(crate) async fn ask(request: impl Fn() -> RequestBuilder) -> Result<reqwest:
     again(|| checked(request())).await
 }
 
-/// A request with the time at which something was published, if that is known.
-pub(crate) fn published(request: RequestBuilder, at: Option<Timestamp>) -> RequestBuilder {
-    match at.filter(|at| *at <= Timestamp::now() && *at >= Timestamp::UNIX_EPOCH) {
-        Some(at) => request.header(PUBLISHED_AT, at.to_string()),
-        None => request,
+/// A request that says when something was published.
+pub(crate) fn published(request: RequestBuilder, at: PublishedAt) -> RequestBuilder {
+    match at {
+        PublishedAt::Unsaid => request,
+        PublishedAt::Unknown => request.header(PUBLISHED_AT, "unknown"),
+        PublishedAt::At(at) => request.header(PUBLISHED_AT, at.to_string()),
     }
 }
 

@@ -1,24 +1,54 @@
 //! Bytes that the host holds: handles that are read in pieces, kept, or given as an answer.
 
 use crate::host::{HostBlob, HostUpload, HostWriter, HostWritten};
+use crate::upstream::Origin;
 use crate::{Digest, Error, ReadAt};
+use std::rc::Rc;
 
-/// A received body, a stored file, an upstream's answer. Dropped without being kept, a new one is gone.
-pub struct Blob(Box<dyn HostBlob>);
+/// A received body, a stored file, an upstream's answer. Dropped without being kept, a new one is gone. Where an upstream's answer is
+/// too large, its calls fail with [`Error::UpstreamTooLarge`] in the place of [`Error::TooLarge`].
+pub struct Blob {
+    host: Box<dyn HostBlob>,
+    /// Of an upstream's answer.
+    origin: Option<Rc<Origin>>,
+}
 
 impl Blob {
     /// Over the host's handle.
     pub fn new(host: Box<dyn HostBlob>) -> Self {
-        Self(host)
+        Self { host, origin: None }
+    }
+
+    pub(crate) fn of_upstream(host: Box<dyn HostBlob>, origin: Origin) -> Self {
+        Self { host, origin: Some(Rc::new(origin)) }
     }
 
     /// The host's handle.
     pub fn into_host(self) -> Box<dyn HostBlob> {
-        self.0
+        self.host
     }
 
     pub(crate) fn host(&self) -> &dyn HostBlob {
-        &*self.0
+        &*self.host
+    }
+
+    /// What the host answers about these bytes, of which `limit` are allowed or else those of the fetch.
+    fn checked<T>(&self, limit: Option<u64>, answer: Result<T, Error>) -> Result<T, Error> {
+        answer.map_err(|error| match (error, &self.origin) {
+            (Error::TooLarge(size), Some(origin)) => origin.too_large(size, limit.or(origin.limit)),
+            (error, _) => error,
+        })
+    }
+
+    /// How many bytes, where that is no more than `limit`.
+    pub(crate) fn size_within(&self, limit: u64) -> Result<u64, Error> {
+        let size = self.size()?;
+        self.checked(Some(limit), if size > limit { Err(Error::TooLarge(size)) } else { Ok(size) })
+    }
+
+    /// A blob made of these bytes, or of some of them.
+    fn derived(&self, host: Box<dyn HostBlob>) -> Self {
+        Self { host, origin: self.origin.clone() }
     }
 
     /// How many bytes. Of one that is still arriving, this waits for its end.
@@ -26,7 +56,7 @@ impl Blob {
     /// # Errors
     /// [`Error::Unavailable`] when it broke off.
     pub fn size(&self) -> Result<u64, Error> {
-        self.0.size()
+        self.checked(None, self.host.size())
     }
 
     /// Its SHA-256, which is there already.
@@ -43,7 +73,7 @@ impl Blob {
     /// # Errors
     /// [`Error::Invalid`] for an algorithm that the host does not know.
     pub fn digest(&self, algorithm: &str) -> Result<Digest, Error> {
-        self.0.digest(algorithm)
+        self.checked(None, self.host.digest(algorithm))
     }
 
     /// The bytes from `offset` on, at most `length` and at most 1 MiB; fewer only at the end, none at or past it.
@@ -51,7 +81,7 @@ impl Blob {
     /// # Errors
     /// [`Error::Unavailable`] when it broke off while arriving.
     pub fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
-        self.0.read(offset, length)
+        self.checked(None, self.host.read(offset, length))
     }
 
     /// All of it as text, where it is no more than `limit` bytes.
@@ -68,7 +98,7 @@ impl Blob {
     /// # Errors
     /// [`Error::Invalid`] for a needle of another length, or when `start` is past `end`.
     pub fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, Error> {
-        self.0.find(needle, start, end)
+        self.checked(None, self.host.find(needle, start, end))
     }
 
     /// A part of these bytes, without a copy.
@@ -76,7 +106,7 @@ impl Blob {
     /// # Errors
     /// [`Error::Invalid`] when it does not lie within them.
     pub fn slice(&self, offset: u64, length: u64) -> Result<Self, Error> {
-        self.0.slice(offset, length).map(Self)
+        self.checked(None, self.host.slice(offset, length)).map(|host| self.derived(host))
     }
 
     /// A new blob of these bytes decoded: `base64`, `gzip`, `deflate` (RFC 1951, as archives hold it), `zlib` (RFC 1950) or
@@ -85,7 +115,8 @@ impl Blob {
     /// # Errors
     /// [`Error::TooLarge`]; [`Error::Invalid`] for bytes that are not of that encoding, or an unknown encoding.
     pub fn decode(&self, encoding: &str, limit: u64, digests: &[&str]) -> Result<Self, Error> {
-        self.0.decode(encoding, limit, digests).map(Self)
+        let decoded = self.host.decode(encoding, limit, digests);
+        self.checked(Some(limit), decoded).map(|host| self.derived(host))
     }
 }
 
@@ -110,6 +141,10 @@ impl Writer {
     /// # Errors
     /// As [`Writer::write`]; besides, what reading the blob fails with.
     pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
+        if blob.origin.is_some() {
+            // What the upstream's answer fails with is told from what the writer fails with.
+            blob.size()?;
+        }
         self.0.append(blob.host())
     }
 
@@ -122,7 +157,7 @@ impl Writer {
     /// # Errors
     /// The host's.
     pub fn finish(self) -> Result<Blob, Error> {
-        self.0.finish().map(Blob)
+        self.0.finish().map(Blob::new)
     }
 }
 
@@ -155,7 +190,7 @@ impl Upload {
     /// # Errors
     /// [`Error::Denied`] unless the intent was to publish.
     pub fn finish(self) -> Result<Blob, Error> {
-        self.0.finish().map(Blob)
+        self.0.finish().map(Blob::new)
     }
 
     /// The upload and its bytes are gone.

@@ -106,7 +106,7 @@ impl Context {
         Log(self)
     }
 
-    /// Ms since 1970; the same all through a call. Of a publish that moves what was published elsewhere it is the time of that. An answer that depends on it is not kept: ask only when it is needed.
+    /// Ms since 1970; the same all through a call. Of a publish that moves what was published elsewhere ([`Request::is_moved`](crate::Request::is_moved)) it is the time of that, if its sender knows it. An answer that depends on it is not kept: ask only when it is needed.
     pub fn now(&self) -> u64 {
         self.host.now()
     }
@@ -200,6 +200,15 @@ impl Log<'_> {
     /// Something an operator may want to know.
     pub fn info(&self, message: &str, fields: &[(&str, &str)]) {
         self.0.host.log("info", message, fields);
+    }
+
+    /// So many `items` (`versions` or `files`) of a package are left out of an answer, since what an upstream says of them cannot be
+    /// read; nothing where that is none.
+    pub fn left_out(&self, package: &str, items: &str, count: usize) {
+        if count > 0 {
+            let (message, count) = (format!("{items} left out that cannot be read"), count.to_string());
+            self.info(&message, &[("package", package), (items, count.as_str())]);
+        }
     }
 
     /// Something for who looks for a fault.

@@ -1,7 +1,7 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
 use crate::description_parts::{
-    Limits, NamedLimit, Purl, SentencePlace, ShownSentence, TagKeys, TrustedPublishing,
+    Limits, NamedLimit, Purl, SentencePlace, ShownSentence, TagKeys, TokenService, TrustedPublishing,
 };
 use crate::{Challenge, Client, CodeKind, ErrorTemplate, Exchange, Install, RefusalWords};
 use packhouse_names::Folding;
@@ -29,33 +29,6 @@ pub enum Authorization {
     Bearer,
     /// A token and nothing else.
     Bare,
-}
-
-/// Where the host gives out bearers for the format, and which words of a scope mean which action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TokenService {
-    path: String,
-    read: String,
-    publish: String,
-    delete: String,
-}
-
-impl TokenService {
-    /// At this path, as `/v2/token`, with the words `pull`, `push` and `delete`.
-    pub fn new(path: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            read: "pull".to_owned(),
-            publish: "push".to_owned(),
-            delete: "delete".to_owned(),
-        }
-    }
-
-    /// Other words for reading, publishing and deleting; lower-case letters.
-    pub fn words(mut self, [read, publish, delete]: [&str; 3]) -> Self {
-        (self.read, self.publish, self.delete) = (read.to_owned(), publish.to_owned(), delete.to_owned());
-        self
-    }
 }
 
 /// A path at the root of the host that the format serves besides `/repositories/NAME/`.
@@ -155,6 +128,8 @@ pub struct Description {
     encoded_slash: bool,
     #[serde(skip_serializing_if = "is_false")]
     follows_redirects: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    file_dates: bool,
     name_folding: Folding,
     #[serde(skip_serializing_if = "String::is_empty")]
     ecosystem: String,
@@ -207,6 +182,7 @@ impl Description {
             upstream_credentials: Vec::new(),
             encoded_slash: false,
             follows_redirects: false,
+            file_dates: false,
             name_folding: Folding::None,
             ecosystem: String::new(),
             purl: None,
@@ -360,6 +336,14 @@ impl Description {
     /// files from S3, past the server, which cannot check what they get.
     pub fn follows_redirects(mut self) -> Self {
         self.follows_redirects = true;
+        self
+    }
+
+    /// The age of an upstream's version counts from the `Last-Modified` of its files, of which lists of versions tell nothing: there the host
+    /// leaves it to the file ([`FileDecides`](crate::ReleaseVerdict::FileDecides)). If not said, the age of a version without a stated time
+    /// counts from when the server first saw it listed.
+    pub fn file_dates(mut self) -> Self {
+        self.file_dates = true;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Parts of a description that only its builder makes.
+//! Parts of a description.
 
 use std::collections::BTreeMap;
 
@@ -70,4 +70,31 @@ pub enum SentencePlace {
     Body,
     /// The response header of this name, in lower case and with `-notice` at its end, beside the usual body.
     Header(String),
+}
+
+/// Where the host gives out bearers for the format, and which words of a scope mean which action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TokenService {
+    path: String,
+    read: String,
+    publish: String,
+    delete: String,
+}
+
+impl TokenService {
+    /// At this path, as `/v2/token`, with the words `pull`, `push` and `delete`.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            read: "pull".to_owned(),
+            publish: "push".to_owned(),
+            delete: "delete".to_owned(),
+        }
+    }
+
+    /// Other words for reading, publishing and deleting; lower-case letters.
+    pub fn words(mut self, [read, publish, delete]: [&str; 3]) -> Self {
+        (self.read, self.publish, self.delete) = (read.to_owned(), publish.to_owned(), delete.to_owned());
+        self
+    }
 }

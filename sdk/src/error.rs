@@ -13,6 +13,14 @@ pub enum Error {
     /// More bytes than the limit: how many were announced, or had come when it was given up.
     #[error("too large: {0} bytes")]
     TooLarge(u64),
+    /// The same of an upstream's answer: the upstream is the cause, and not the client.
+    #[error("{why}")]
+    UpstreamTooLarge {
+        /// How many bytes were announced, or had come when it was given up.
+        size: u64,
+        /// For people, with the path, the limit and what to do.
+        why: String,
+    },
     /// The upstream cannot be reached and no copy is kept, or what it sent was not what was expected.
     #[error("unavailable: {0}")]
     Unavailable(String),

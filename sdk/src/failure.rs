@@ -123,12 +123,12 @@ impl Failure {
 }
 
 /// What a handler did not foresee: 500, but for an upstream that gives no usable answer (502
-/// `upstream_unavailable`, in the host's words) and bytes over a limit (413). Of the others the
-/// host's words go to the log alone.
+/// `upstream_unavailable`, in the host's words) or too large a one (502), and bytes of a client over a
+/// limit (413). Of the others the host's words go to the log alone.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let failure = match &error {
-            Error::Unavailable(why) => Self::unusable_upstream(why),
+            Error::Unavailable(why) | Error::UpstreamTooLarge { why, .. } => Self::unusable_upstream(why),
             Error::TooLarge(_) => Self::too_large("Larger than what is allowed here"),
             Error::Denied | Error::Invalid(_) | Error::Other(_) => return Self::internal(error.to_string()),
         };

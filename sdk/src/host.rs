@@ -53,6 +53,8 @@ pub trait HostRequest {
     fn address(&self) -> String;
     /// The name of whoever asks.
     fn caller(&self) -> Option<String>;
+    /// Whether it publishes something that another server served before.
+    fn is_moved(&self) -> bool;
     /// The body, once.
     fn take_body(&self) -> Option<Box<dyn HostBlob>>;
     /// The parts, once.

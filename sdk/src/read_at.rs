@@ -57,6 +57,11 @@ impl ReadAt for Blob {
     fn read_at(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
         self.read(offset, length)
     }
+
+    fn read_all(&self, limit: u64) -> Result<Vec<u8>, Error> {
+        let size = self.size_within(limit)?;
+        self.read_exact_at(0, size)
+    }
 }
 
 impl ReadAt for [u8] {
@@ -78,6 +83,10 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 
     fn read_at(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
         (**self).read_at(offset, length)
+    }
+
+    fn read_all(&self, limit: u64) -> Result<Vec<u8>, Error> {
+        (**self).read_all(limit)
     }
 }
 

@@ -219,7 +219,7 @@ impl Repository {
         verdict.ok_or_else(|| Error::Other("the host gave no verdict".to_owned()))
     }
 
-    /// Whether a release of this package must have an age to be offered by this proxy: then one of which nothing is known is not.
+    /// Whether a release of this package must have an age to be offered by this proxy.
     ///
     /// # Errors
     /// Those of [`offered`](Self::offered).

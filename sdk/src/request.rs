@@ -107,6 +107,12 @@ impl<'a> Request<'a> {
         self.host.caller()
     }
 
+    /// Whether it publishes something that another server served before: its sender says so, and may. Take such a file even if you would
+    /// refuse it as a new release. False in a plan.
+    pub fn is_moved(&self) -> bool {
+        self.host.is_moved()
+    }
+
     /// The body as it was sent. Once; none in a plan and in a check, none when the intent did not ask for it.
     pub fn take_body(&self) -> Option<Blob> {
         self.host.take_body().map(Blob::new)

@@ -18,12 +18,14 @@ pub type Check = fn(&Context, &Request<'_>, &Params<'_>) -> Result<(), Failure>;
 pub struct Router {
     rows: Vec<Row>,
     claim: Option<&'static str>,
+    below: Option<&'static str>,
 }
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct Row {
     claim: Option<&'static str>,
+    below: Option<&'static str>,
     method: &'static str,
     pattern: &'static str,
     plan: Planner,
@@ -36,6 +38,20 @@ impl Row {
     pub fn check(&mut self, check: Check) -> &mut Self {
         self.check = Some(check);
         self
+    }
+
+    /// The part of a path that the pattern describes. None for a path that is not below the row's segment.
+    fn own_path<'p>(&self, path: &'p [String]) -> Option<&'p [String]> {
+        let Some(segment) = self.below else { return Some(path) };
+        let (first, rest) = path.split_first()?;
+        if first != segment {
+            return None;
+        }
+        match rest {
+            // As at an address, a slash at the end makes no difference.
+            [last] if last.is_empty() => Some(&[]),
+            rest => Some(rest),
+        }
     }
 }
 
@@ -73,7 +89,8 @@ impl Router {
         plan: Planner,
         handler: Handler,
     ) -> &mut Row {
-        let row = Row { claim: self.claim, method, pattern, plan, handler, check: None };
+        let Self { claim, below, .. } = *self;
+        let row = Row { claim, below, method, pattern, plan, handler, check: None };
         self.rows.push_mut(row)
     }
 
@@ -82,6 +99,13 @@ impl Router {
         let outer = self.claim.replace(name);
         rows(self);
         self.claim = outer;
+    }
+
+    /// The rows whose paths begin with this segment. Their patterns describe what follows it, and `/` is the segment itself.
+    pub fn below(&mut self, segment: &'static str, rows: impl FnOnce(&mut Self)) {
+        let outer = self.below.replace(segment);
+        rows(self);
+        self.below = outer;
     }
 
     /// The plan of the row that fits.
@@ -109,7 +133,8 @@ impl Router {
         let method = if request.method == "HEAD" { "GET" } else { request.method.as_str() };
         let mut allow: Vec<&str> = Vec::new();
         for row in self.rows.iter().filter(|row| row.claim == request.claim.as_deref()) {
-            let Some(params) = pattern::matches(row.pattern, &request.path) else { continue };
+            let path = row.own_path(&request.path);
+            let Some(params) = path.and_then(|path| pattern::matches(row.pattern, path)) else { continue };
             if row.method == method {
                 return Ok((row, params));
             }

@@ -14,15 +14,37 @@ pub enum Freshness {
     Never,
 }
 
+/// Which answer of an upstream bytes belong to.
+pub(crate) struct Origin {
+    /// The path that was requested, for people.
+    path: String,
+    /// Bytes that the plugin allowed.
+    pub(crate) limit: Option<u64>,
+}
+
+impl Origin {
+    /// The error for so many bytes where `limit` are allowed.
+    pub(crate) fn too_large(&self, size: u64, limit: Option<u64>) -> Error {
+        let path = &self.path;
+        let fault = match limit.filter(|limit| size > *limit) {
+            Some(limit) => format!("is over the limit of {limit} bytes"),
+            // The host has limits of its own, as for what few bytes unpack to.
+            None => format!("is too large, with {size} bytes or more"),
+        };
+        let advice = "check the proxy's upstream address, or ask the upstream's operator for a smaller one";
+        Error::UpstreamTooLarge { size, why: format!("its answer for {path} {fault}; {advice}") }
+    }
+}
+
 /// A request to an upstream, from [`Context::upstream`](crate::Context::upstream), which [`Fetch::start`] sends.
 pub struct Fetch {
     host: Box<dyn HostFetch>,
-    path: String,
+    origin: Origin,
 }
 
 impl Fetch {
     pub(crate) fn new(host: Box<dyn HostFetch>, target: &str) -> Self {
-        Self { host, path: public_path(target).to_owned() }
+        Self { host, origin: Origin { path: public_path(target).to_owned(), limit: None } }
     }
 
     /// A header field; part of what the cache knows an answer by.
@@ -52,6 +74,7 @@ impl Fetch {
     /// At most so many bytes.
     pub fn limit(mut self, bytes: u64) -> Self {
         self.host.limit(bytes);
+        self.origin.limit = Some(bytes);
         self
     }
 
@@ -81,8 +104,8 @@ impl Fetch {
     /// # Errors
     /// [`Error::Denied`] when the repository is no proxy; [`Error::Invalid`] for a method or target that cannot be.
     pub fn start(self, proxy: &Repository) -> Result<Reply, Error> {
-        let Self { host, path } = self;
-        Ok(Reply { host: host.start(proxy.host())?, path })
+        let Self { host, origin } = self;
+        Ok(Reply { host: host.start(proxy.host())?, origin })
     }
 }
 
@@ -140,7 +163,7 @@ impl<T> Found<T> {
 /// An upstream's answer. The first question to it waits for its headers.
 pub struct Reply {
     host: Box<dyn HostReply>,
-    path: String,
+    origin: Origin,
 }
 
 impl Reply {
@@ -179,13 +202,13 @@ impl Reply {
 
     /// 502: what the upstream answered cannot be used. `why` says so for people; the path is added.
     pub fn unusable(&self, why: impl std::fmt::Display) -> Failure {
-        Failure::unusable_upstream(format!("{why}, for {}", self.path))
+        Failure::unusable_upstream(format!("{why}, for {}", self.path()))
     }
 
     /// The path that was requested, for people: without its query, and of an absolute address without
     /// its host.
     pub fn path(&self) -> &str {
-        &self.path
+        &self.origin.path
     }
 
     /// Its header fields; of a kept answer, those it came with; of a refusal, also `refused` with the
@@ -222,8 +245,13 @@ impl Reply {
     /// Its bytes. Given as a response's content while they are still arriving, they go to the client as they come.
     ///
     /// # Errors
-    /// As [`Reply::status`].
+    /// As [`Reply::status`]; [`Error::UpstreamTooLarge`] for more than [`Fetch::limit`], here or when the bytes are read.
     pub fn body(self) -> Result<Blob, Error> {
-        self.host.body().map(Blob::new)
+        let Self { host, origin } = self;
+        match host.body() {
+            Ok(body) => Ok(Blob::of_upstream(body, origin)),
+            Err(Error::TooLarge(size)) => Err(origin.too_large(size, origin.limit)),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -25,6 +25,10 @@ impl HostRequest for Nobody {
         None
     }
 
+    fn is_moved(&self) -> bool {
+        false
+    }
+
     fn take_body(&self) -> Option<Box<dyn HostBlob>> {
         None
     }
@@ -43,6 +47,10 @@ impl Format for Table {
 
     fn routes(router: &mut Router) {
         router.get("/", Plan::open, answer);
+        router.below("api", |router| {
+            router.get("/", Plan::read_for_publish, answer);
+            router.delete("/{path..}", Plan::delete, answer);
+        });
         router.get("/{path..}", Plan::read, answer);
         router.put("/{path..}", plan_put, answer).check(check);
         router.row("LIST", "/{path..}", Plan::read_for_publish, answer);
@@ -96,6 +104,18 @@ fn a_claim_has_rows_of_its_own() {
     assert_eq!(plan(Some("registry"), "GET", &["a"]).unwrap_err().status, 404);
     assert_eq!(plan(Some("other"), "GET", &["a"]).unwrap_err().status, 404);
     assert_eq!(plan(None, "POST", &["a", "uploads", ""]).unwrap_err().status, 405);
+}
+
+#[test]
+fn rows_below_a_segment_describe_what_follows_it() {
+    for path in [&["api"][..], &["api", ""]] {
+        assert!(plan(None, "GET", path).unwrap().for_publish, "{path:?}");
+    }
+    let delete = plan(None, "DELETE", &["api", "a", "b"]).unwrap();
+    assert_eq!((delete.action, delete.subject.as_deref()), (Action::Delete, Some("a/b")));
+    // Other paths, and other methods, go to the rows behind them.
+    assert_eq!(plan(None, "DELETE", &["a", "api"]).unwrap_err().status, 405);
+    assert_eq!(plan(None, "GET", &["api", "a"]).unwrap().subject.as_deref(), Some("api/a"));
 }
 
 #[test]

@@ -16,14 +16,21 @@ pub struct Docker {
 impl Docker {
     /// None, with the reason, where there is none or it does not start.
     pub fn start() -> Result<Self, String> {
+        Self::with_settings("{}")
+    }
+
+    /// The same with these settings, which stand in its `daemon.json`.
+    pub fn with_settings(settings: &str) -> Result<Self, String> {
         if !has("docker") || !has("dockerd") {
             return Err("no docker and dockerd on the path".to_owned());
         }
         let home = TempDir::new().map_err(|error| error.to_string())?;
         let at = |name: &str| home.path().join(name);
         let log = std::fs::File::create(at("log")).map_err(|error| error.to_string())?;
+        std::fs::write(at("daemon.json"), settings).map_err(|error| error.to_string())?;
         let mut command = Command::new("dockerd");
         command.args(["--storage-driver=vfs", "--iptables=false", "--ip6tables=false", "--bridge=none"]);
+        command.arg("--config-file").arg(at("daemon.json"));
         command.arg("--data-root").arg(at("root")).arg("--exec-root").arg(at("run"));
         command.arg("--pidfile").arg(at("pid")).arg("-H").arg(format!("unix://{}", at("socket").display()));
         let daemon = command

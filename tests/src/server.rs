@@ -1,5 +1,6 @@
 //! The program under test: the release binary, on ports of its own, over a data folder that goes when it goes.
 
+use crate::clock::JumpingClock;
 use crate::http::Client;
 use crate::race::Ended;
 use std::fs::{self, File};
@@ -48,6 +49,11 @@ impl ServerBuilder {
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Gives it this clock.
+    pub fn clock(self, clock: &JumpingClock) -> Self {
+        clock.environment().into_iter().fold(self, |with, (name, value)| with.env(name, &value))
     }
 
     /// Adds an argument to `packhouse serve`.

@@ -58,6 +58,8 @@ pub(crate) struct CountedFileView {
     digest: String,
     /// How often it was fetched.
     downloads: u64,
+    /// Whether its stored bytes are known to be missing or damaged. Publishing the same file again repairs them.
+    damaged: bool,
 }
 
 /// What the author says of a package: text that nobody has checked.
@@ -89,10 +91,11 @@ pub(crate) struct DependencyView {
 impl From<VersionPage> for VersionDetailsView {
     fn from(page: VersionPage) -> VersionDetailsView {
         let VersionPage { details, install, presented, attestations, documents, advisories, .. } = page;
-        let counted = details.file_downloads;
+        let (counted, damaged) = (details.file_downloads, details.damaged_files);
         let version = details.version;
         let files = version.files.into_iter().map(|file| CountedFileView {
             downloads: counted.get(&file.path).copied().unwrap_or_default(),
+            damaged: damaged.contains(&file.path),
             digest: file.digest.to_string(),
             path: file.path,
             size: file.size,

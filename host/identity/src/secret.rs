@@ -58,9 +58,9 @@ pub fn holds_token(text: &str) -> bool {
     text.contains(TOKEN_PREFIX)
 }
 
-/// Whether a text may hold a secret that this server made: a token, or what a sign-in's token is asked for with.
+/// Whether a text may hold a secret that this server made, of any kind.
 pub fn holds_secret(text: &str) -> bool {
-    holds_token(text) || text.contains(POLL_PREFIX)
+    SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix))
 }
 
 fn whole(token: &str) -> bool {

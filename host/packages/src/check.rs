@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use packhouse_runtime::{Call, Intent};
+use packhouse_runtime::{Call, Intent, Moved};
 use packhouse_wire::incoming_body::{declared, expects_continue};
 
 use crate::error_response::HttpError;
@@ -20,6 +20,7 @@ pub(crate) async fn check(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
     repositories: &SelectedRepositories,
+    moved: Option<Moved>,
 ) -> Result<(), HttpError> {
     let headers = &request.parts.headers;
     let small = declared(headers).is_some_and(|length| length <= UNCHECKED_BYTES);
@@ -27,7 +28,7 @@ pub(crate) async fn check(
         return Ok(());
     }
     let SelectedRepositories { target, others, .. } = repositories.clone();
-    let call = Call { target, others, ..Call::new(Arc::clone(&request.head), intent.action) };
+    let call = Call { target, others, moved, ..Call::new(Arc::clone(&request.head), intent.action) };
     let since = Instant::now();
     let checked = Box::pin(request.plugin.check(call)).await;
     if let Some(on_trial) = &request.on_trial {

@@ -63,6 +63,11 @@ impl PresentedCredential {
         (!is_scheme && !word.is_empty()).then(|| Self::Bare(Secret::new(word)))
     }
 
+    /// Whether a token service gave it out.
+    pub(crate) fn is_of_token_service(&self) -> bool {
+        matches!(self, Self::Bearer(secret) if identity::says_bearer(secret.reveal()))
+    }
+
     /// The form in which it came; none where there is none, or none that any format takes.
     pub(crate) fn form(&self) -> Option<AuthorizationForm> {
         match self {
@@ -89,24 +94,22 @@ impl PresentedCredential {
         }
     }
 
-    /// What looks like an ID token.
-    pub(crate) fn id_token(&self) -> Option<&Secret> {
+    /// The token or the password in it.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
         match self {
             Self::Nothing | Self::Unreadable => None,
-            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => {
-                Some(secret).filter(|secret| says_id_token(secret.reveal()))
-            }
+            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => Some(secret),
         }
+    }
+
+    /// What looks like an ID token.
+    pub(crate) fn id_token(&self) -> Option<&Secret> {
+        self.secret().filter(|secret| says_id_token(secret.reveal()))
     }
 
     /// The hash of what may be a token.
     pub(crate) fn fingerprint(&self) -> Option<[u8; 32]> {
-        match self {
-            Self::Nothing | Self::Unreadable => None,
-            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => {
-                identity::fingerprint(secret.reveal())
-            }
-        }
+        self.secret().and_then(|secret| identity::fingerprint(secret.reveal()))
     }
 }
 

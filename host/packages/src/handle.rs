@@ -47,7 +47,7 @@ async fn call(
         None => repositories,
     };
     let SelectedRepositories { target, others, reads } = repositories;
-    let Received { body, parts, appended, published_at } = received;
+    let Received { body, parts, appended, moved } = received;
     let on_trial = request.on_trial.as_ref();
     let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));
     let heard = on_trial.and_then(OnTrial::heard);
@@ -59,7 +59,7 @@ async fn call(
         body,
         parts,
         appended,
-        published_at,
+        moved,
         audit: audit_event(request, intent.action),
         services: Services::of(&services),
         for_publish: intent.for_publish,

@@ -14,6 +14,7 @@ use crate::identify::{self, IdentityQuery, Principal};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
 use packhouse_app::App;
+use packhouse_identity::access::is_stranger;
 
 /// A request for a package whose organization is known.
 pub(crate) struct ResolvedRequest<'a> {
@@ -68,7 +69,8 @@ pub(crate) async fn identify_caller<'a>(
 }
 
 /// Looks up the credential and the repository. A credential in a form that the format does not take is one that nobody knows. Below a
-/// claim the format is known before; at a repository's own address it is known once the repository was found.
+/// claim the format is known before; at a repository's own address it is known once the repository was found, and only then a bearer of
+/// the format's token service can be read.
 async fn look_up(
     resolved: &ResolvedRequest<'_>,
     presented: PresentedCredential,
@@ -90,11 +92,17 @@ async fn look_up(
         return identify::identify(app, query(presented.taken_by(description), bearer_format)).await;
     }
     let form = presented.form();
+    let bearer = presented.is_of_token_service().then(|| presented.clone());
     let principal = identify::identify(app, query(presented, None)).await?;
-    if form.is_none_or(|form| takes(app, &principal, form)) {
-        return Ok(principal);
+    if form.is_some_and(|form| !takes(app, &principal, form)) {
+        return identify::identify(app, query(PresentedCredential::Unreadable, None)).await;
     }
-    identify::identify(app, query(PresentedCredential::Unreadable, None)).await
+    let facts = Arc::clone(&principal.facts);
+    let (Some(bearer), Some(row)) = (bearer, &facts.repository) else { return Ok(principal) };
+    let by_bearer = identify::identify(app, query(bearer, Some(row.format.as_str()))).await?;
+    // At a name without a repository no bearer is read. A stranger must not see the difference.
+    let is_hidden = !row.public && is_stranger(&by_bearer.presented, app.store.now_ms());
+    Ok(if is_hidden { principal } else { by_bearer })
 }
 
 /// Whether credentials of this form count in the repository that was looked up. Until its component is compiled, any does: what it takes

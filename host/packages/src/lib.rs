@@ -30,6 +30,7 @@ mod identified_request;
 mod identify;
 mod log;
 mod maintenance;
+mod moved;
 mod multipart;
 mod organizations;
 mod package_reach;
@@ -37,7 +38,6 @@ mod packed_response;
 mod password_sign_in;
 mod plugin_failure;
 mod prepared_response;
-mod published_at;
 mod quota;
 mod rate_limit;
 mod receive;
@@ -178,7 +178,7 @@ impl RepositoryHost {
         meters.answered(context.format.as_deref(), &parts.method, response.status(), took);
         log::line(&parts, &response, &context, took);
         if !span.is_disabled() {
-            span.record("url.path", log::path(parts.uri.path()));
+            span.record("url.path", &*log::path(&parts));
             trace::answered(&span, response.status().as_u16(), &context.request_id);
         }
         response.map(|body| body.with_ticket(ticket))

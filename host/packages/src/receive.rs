@@ -2,7 +2,7 @@
 //! `100 Continue`, so everything that can refuse a request has done so before.
 
 use http::header::CONTENT_TYPE;
-use packhouse_runtime::{Appended, BodyPlan, Intent, Part};
+use packhouse_runtime::{Appended, BodyPlan, Intent, Moved, Part};
 use packhouse_store::{Append, Blob, RepositoryId, Stager, Store, StoreError};
 use packhouse_wire::incoming_body::IncomingBody;
 
@@ -20,14 +20,14 @@ pub(crate) struct Received {
     pub parts: Vec<Part>,
     /// What was added to an upload.
     pub appended: Option<Appended>,
-    /// When it was published elsewhere, in ms since 1970.
-    pub published_at: Option<u64>,
+    /// Present where another server served it before.
+    pub moved: Option<Moved>,
 }
 
 impl Received {
-    /// The same, published at this time.
-    pub(crate) fn published_at(self, at: Option<u64>) -> Received {
-        Received { published_at: at, ..self }
+    /// The same, with what the sender says of a move.
+    pub(crate) fn moved(self, moved: Option<Moved>) -> Received {
+        Received { moved, ..self }
     }
 }
 

@@ -81,10 +81,13 @@ impl<'a> RepositoryRequest<'a> {
         self.plugin.description()
     }
 
-    /// How a bearer's scopes are written here, where there are any.
+    /// How a bearer's scopes are written here, where there are any. At a repository's own address they are those of the format's claims.
     pub(crate) fn scopes(&self) -> Option<Scopes<'_>> {
-        let words = self.description().token_service.as_ref()?;
-        Some(Scopes::new(self.scope_template?, words))
+        let description = self.description();
+        let words = description.token_service.as_ref()?;
+        let of_claims = || description.claims.iter().find_map(|claim| claim.challenge.as_deref());
+        let template = if self.head.claim.is_some() { self.scope_template } else { of_claims() };
+        Some(Scopes::new(template?, words))
     }
 
     /// Who asks, and where.

@@ -17,9 +17,9 @@ use crate::handle::handle;
 use crate::host_routes::{self, HostRequest};
 use crate::identified_request::{ResolvedRequest, identify_caller};
 use crate::maintenance::refuse_in_maintenance;
+use crate::moved::moved;
 use crate::organizations::Organizations;
 use crate::prepared_response::prepare;
-use crate::published_at::published_at;
 use crate::quota::refuse_past_quota;
 use crate::rate_limit::limit_rate;
 use crate::receive::receive;
@@ -143,12 +143,12 @@ impl RepositoryHost {
             }
             return send(&request, &self.encodings, &entry.response).await;
         }
-        let published_at = published_at(&request, &intent)?;
+        let moved = moved(&request, &intent)?;
         let repositories = select_repositories(&request, &intent, &self.views).await?;
         refuse_by_declared_length(&intent, &parts.headers)?;
-        check(&request, &intent, &repositories).await?;
+        check(&request, &intent, &repositories, moved).await?;
         refuse_past_quota(&request, &intent).await?;
-        let received = receive(&request, &intent, body).await?.published_at(published_at);
+        let received = receive(&request, &intent, body).await?.moved(moved);
         let answer = handle(&request, &intent, instance, repositories, received).await?;
         let response = self.encodings.offer(prepare(answer, request.is_private()).await?);
         let response = cached.keep(&self.cache, intent, response).await?;

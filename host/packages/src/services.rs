@@ -24,7 +24,7 @@ use crate::identify::Principal;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::ResolvedCredential;
-use packhouse_upstream::{CallOutcome, UpstreamReport, UpstreamSession};
+use packhouse_upstream::{CallOutcome, UnstatedTime, UpstreamReport, UpstreamSession};
 use packhouse_wire::site::Site;
 
 /// Who asks, and where.
@@ -48,6 +48,8 @@ pub(crate) struct CallServices {
     app: Arc<App>,
     caller: Caller,
     format: String,
+    /// What the age of the format's releases counts from if a list states no time.
+    unstated_time: UnstatedTime,
     /// The packages that the request is about.
     packages: Vec<String>,
     /// The call's use of upstreams.
@@ -80,6 +82,11 @@ impl CallServices {
             app: Arc::clone(app),
             caller,
             format: description.format.clone(),
+            unstated_time: if description.file_dates {
+                UnstatedTime::FileDate
+            } else {
+                UnstatedTime::FirstSight
+            },
             packages,
             asked_identity: AtomicBool::new(false),
             handed: Mutex::default(),
@@ -151,6 +158,18 @@ impl CallServices {
         }
     }
 
+    /// Judges releases by the proxy's settings. They come back with the time that their age counts from, as far as it is known.
+    async fn judge_by_settings(
+        &self,
+        proxy: &RepositoryView,
+        package: &str,
+        releases: Vec<Release>,
+        now: u64,
+    ) -> Result<(JudgedReleases, Vec<Release>), ServiceError> {
+        let (store, unstated) = (&self.app.store, self.unstated_time);
+        packhouse_upstream::judge_releases(store, proxy, package, releases, unstated, now).await
+    }
+
     /// The caller's own account, where the credential is one or belongs to one, as long as it is taken at all.
     fn member(&self) -> Option<&MemberRow> {
         match self.caller.principal.presented {
@@ -207,7 +226,7 @@ impl UpstreamService for CallServices {
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
         Box::pin(async move {
-            let judged = packhouse_upstream::judge_releases(proxy, &package, &releases, now)?;
+            let (judged, releases) = self.judge_by_settings(proxy, &package, releases, now).await?;
             let judged = advisories::without_malware(self, &package, &releases, judged).await?;
             policies::judge_list(self, proxy, &package, &releases, judged).await
         })
@@ -221,10 +240,12 @@ impl UpstreamService for CallServices {
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
         Box::pin(async move {
-            let asked = std::slice::from_ref(&release);
-            let judged = packhouse_upstream::judge_releases(proxy, &package, asked, now)?;
-            let judged = advisories::without_malware(self, &package, asked, judged).await?;
-            policies::judge_asked(self, proxy, &package, &release, judged).await
+            let (judged, asked) = self.judge_by_settings(proxy, &package, vec![release], now).await?;
+            let judged = advisories::without_malware(self, &package, &asked, judged).await?;
+            match asked.first() {
+                Some(release) => policies::judge_asked(self, proxy, &package, release, judged).await,
+                None => Ok(judged),
+            }
         })
     }
 }

@@ -31,6 +31,14 @@ pub struct Appended {
     pub received: u64,
 }
 
+/// What the sender of a publish says of a file that another server served before.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Moved {
+    /// When the file was published there, in ms since 1970; none where the sender does not know. The plugin's clock shows this time, and
+    /// it is the time of publication of versions that the plugin shows without one.
+    pub published_at: Option<u64>,
+}
+
 /// Everything that a call is given. Start from [`Call::new`] and fill in what there is.
 #[derive(Clone)]
 pub struct Call {
@@ -56,9 +64,8 @@ pub struct Call {
     pub audit: Option<AuditEvent>,
     /// Of a deletion: the entry of the trash that keeps what its commits change.
     pub trash: Option<TrashId>,
-    /// Of a publish that moves what was published elsewhere: when that was, in ms since 1970. The plugin's clock says so, and versions
-    /// that it shows without a time of their own came into the world then.
-    pub published_at: Option<u64>,
+    /// Present for a publish of something that another server served before.
+    pub moved: Option<Moved>,
     /// Which packages its commits may be about; none: any.
     pub packages: Option<PackageBounds>,
     /// The time that the plugin is told, in ms since 1970; none is that at which it asks.
@@ -80,7 +87,7 @@ impl Call {
             services: Services::default(),
             audit: None,
             trash: None,
-            published_at: None,
+            moved: None,
             packages: None,
             now: None,
         }

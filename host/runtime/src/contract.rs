@@ -56,7 +56,7 @@ fn import_objection(name: &str, wasi: bool) -> Option<String> {
     if is_of_wasi(name) {
         let how = "links WASI only for a plugin that the configuration names: `wasi = true` under [plugins.NAME], with NAME both the \
                    plugin's format and its file's name";
-        return (!wasi).then(|| format!("wants {name}; this host {how}"));
+        return (!wasi).then(|| format!("the component wants {name}; this host {how}"));
     }
     let Some(interface) = interface_of(name) else {
         return Some(format!(
@@ -124,7 +124,8 @@ mod tests {
         let told = objection("packhouse:format/blobs@0.2.0").unwrap();
         assert_eq!(told, "the component wants packhouse:format/blobs@0.2.0; this host offers 0.1.0");
         assert!(objection("packhouse:format/weather@0.1.0").unwrap().contains("no interface of that name"));
-        assert!(objection("wasi:cli/environment@0.2.6").unwrap().contains("wasi = true"));
+        let told = objection("wasi:cli/environment@0.2.6").unwrap();
+        assert!(told.starts_with("the component wants wasi:") && told.contains("wasi = true"), "{told}");
         assert!(objection("acme:thing/x@1.0.0").unwrap().contains("and no others"));
     }
 

@@ -101,6 +101,9 @@ pub struct Description {
     /// them fetch large files past the server.
     #[serde(default)]
     pub follows_redirects: bool,
+    /// Whether the age of an upstream's version counts from the `Last-Modified` of its files, of which lists of versions tell nothing.
+    #[serde(default)]
+    pub file_dates: bool,
     /// Which spellings of a package's name are the same.
     #[serde(default)]
     pub name_folding: Folding,

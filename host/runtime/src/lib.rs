@@ -60,7 +60,7 @@ use async_recursion::async_recursion as boxed;
 pub use ahead::{Ahead, CompiledAhead, Precompiled, precompile};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
-pub use call::{Appended, Call, Part, VersionState};
+pub use call::{Appended, Call, Moved, Part, VersionState};
 pub use compiler::{Compiling, Work, compiling};
 pub use compiling_process::{CompilingProcess, NOT_COMPILED, compile_component, receive_component};
 pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};

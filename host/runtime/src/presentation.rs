@@ -142,10 +142,10 @@ impl Presentation {
     /// Reads what `present-version` returned; says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Presentation, String> {
         if text.len() > MAX_BYTES {
-            return Err(format!("presents {} bytes: {MAX_BYTES} are allowed", text.len()));
+            return Err(format!("the plugin presents {} bytes: {MAX_BYTES} are allowed", text.len()));
         }
-        let mut shown: Presentation =
-            serde_json::from_str(text).map_err(|error| format!("presents what cannot be read: {error}"))?;
+        let mut shown: Presentation = serde_json::from_str(text)
+            .map_err(|error| format!("what the plugin presents cannot be read: {error}"))?;
         if let Some(readme) = &mut shown.readme {
             readme.text.truncate(readme.text.floor_char_boundary(MAX_README));
         }

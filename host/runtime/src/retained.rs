@@ -68,10 +68,10 @@ impl VersionFacts {
     pub(crate) fn parse(text: &str, asked: usize) -> Result<Vec<Option<VersionFacts>>, String> {
         let facts: Vec<Option<VersionFacts>> = read(text)?;
         if facts.len() != asked {
-            return Err(format!("judges {} versions, and was asked about {asked}", facts.len()));
+            return Err(format!("the plugin judged {} versions, and was asked about {asked}", facts.len()));
         }
         match facts.iter().flatten().find(|facts| facts.needs.len() > MAX_NEEDS) {
-            Some(facts) => Err(format!("names {} versions that one needs", facts.needs.len())),
+            Some(facts) => Err(format!("the plugin names {} versions that one needs", facts.needs.len())),
             None => Ok(facts),
         }
     }
@@ -82,7 +82,7 @@ impl UnshownPage {
     pub(crate) fn parse(text: &str) -> Result<UnshownPage, String> {
         let page: UnshownPage = read(text)?;
         if page.items.len() > MAX_ITEMS {
-            return Err(format!("lists {} things on one page", page.items.len()));
+            return Err(format!("the plugin lists {} things on one page", page.items.len()));
         }
         Ok(page)
     }
@@ -90,9 +90,9 @@ impl UnshownPage {
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     if text.len() > MAX_BYTES {
-        return Err(format!("tells {} bytes: {MAX_BYTES} are allowed", text.len()));
+        return Err(format!("the plugin answered {} bytes: {MAX_BYTES} are allowed", text.len()));
     }
-    serde_json::from_str(text).map_err(|error| format!("tells what cannot be read: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("the plugin's answer cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod documents;
 mod error;
 mod examine;
 mod fetches;
+mod first_seen;
 mod gates;
 mod gc;
 mod ids;

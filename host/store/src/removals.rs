@@ -32,7 +32,7 @@ const AT_ONCE: [&str; 5] = [
 ];
 
 /// What goes in pieces besides the records, what refers to others before them.
-const IN_PIECES: [&str; 8] = [
+const IN_PIECES: [&str; 9] = [
     "DELETE FROM trash WHERE id IN (SELECT id FROM trash WHERE repository = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM files WHERE (repository, name, version, path) IN (SELECT repository, name, version, path FROM files \
      WHERE repository = $1 ORDER BY name, version, path LIMIT $2)",
@@ -46,6 +46,8 @@ const IN_PIECES: [&str; 8] = [
      WHERE repository = $1 ORDER BY name, day LIMIT $2)",
     "DELETE FROM fetches WHERE (token, repository, name, version) IN (SELECT token, repository, name, version FROM fetches \
      WHERE repository = $1 LIMIT $2)",
+    "DELETE FROM first_seen WHERE (repository, name, version) IN (SELECT repository, name, version FROM first_seen \
+     WHERE repository = $1 ORDER BY name, version LIMIT $2)",
     "DELETE FROM leases WHERE (blob, repository) IN (SELECT blob, repository FROM leases \
      WHERE repository = $1 LIMIT $2)",
 ];

@@ -1,5 +1,6 @@
 //! Which response a plugin gets: a cached one, the upstream's, or a cached one that is older than it should be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::counts::CacheOutcome;
 use super::error::UpstreamError;
 use super::fetched::{Content, FetchedResponse};
 use super::plan::FetchPlan;
-use super::releases::FetchedRelease;
+use super::releases::{self, FetchedRelease};
 use super::session::{UpstreamSession, UsedResponse};
 use super::single_flight::{self, SingleFlight, Waiter};
 use super::unverified::UnverifiedResponse;
@@ -81,11 +82,15 @@ impl FetchTask {
         let Some(release) = release else { return Ok(self.withheld(judged, Lifetime::default())) };
         let answer = self.find().await?;
         // A part has no date of its own: the file that it belongs to was judged by its date.
-        let is_part = self.plan.show_as.is_none();
-        if judged.verdict == ReleaseVerdict::Offered || is_part || answer.fetched.status != 200 {
+        let Some((name, version, _)) = &self.plan.show_as else { return Ok(self.of_release(answer)) };
+        if judged.verdict == ReleaseVerdict::Offered || answer.fetched.status != 200 {
             return Ok(self.of_release(answer));
         }
-        let judged = release.judge_file(answer.fetched.header("last-modified"));
+        let time = match release.counts_from(answer.fetched.header("last-modified")) {
+            Some(time) => time,
+            None => self.first_seen(name, version).await?,
+        };
+        let judged = release.judge_from(time);
         if judged.verdict == ReleaseVerdict::Offered {
             return Ok(self.of_release(answer));
         }
@@ -93,6 +98,15 @@ impl FetchTask {
             Some(lifetime) => self.withheld(judged, lifetime),
             None => Answer { lifetime: None, ..self.withheld(judged, Lifetime::default()) },
         })
+    }
+
+    /// When the server first saw this version, in ms since 1970: now, unless it remembers. If the fetch expects a digest, that stands
+    /// for the version, since a version as a tag may name other bytes later.
+    async fn first_seen(&self, name: &str, version: &str) -> Result<u64, StoreError> {
+        let seen = self.expected.first().map_or_else(|| version.to_owned(), ToString::to_string);
+        let (repository, seen) = (self.plan.repository, BTreeSet::from([seen]));
+        let times = self.context().store.note_first_seen(repository, name, seen).await?;
+        Ok(times.into_values().next().unwrap_or_else(releases::now))
     }
 
     /// Whether a release is malware, where that is blocked.
@@ -140,9 +154,8 @@ impl FetchTask {
         named: &(String, String),
     ) -> Result<(FetchedRelease, Judgement), StoreError> {
         let FetchPlan { repository, settings, .. } = &*self.plan;
-        let (name, version) = named;
-        let shown = self.context().store.shown_state(*repository, name, version).await?;
-        let release = FetchedRelease::new(settings.releases.for_package(name), version, &shown);
+        let (rules, named_as) = (settings.releases.for_package(&named.0), (&*named.0, &*named.1));
+        let release = FetchedRelease::find(&self.context().store, rules, *repository, named_as).await?;
         // For how long malware is withheld is told by the number of changes of advisories, with which answers are kept.
         let judged = if self.is_malware(named).await? {
             Judgement { verdict: ReleaseVerdict::Withheld, until: None }

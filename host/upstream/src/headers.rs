@@ -108,7 +108,7 @@ mod tests {
 
     fn limited(status: u16, fields: &[(&'static str, String)]) -> Option<Option<Duration>> {
         let field = |(name, value): &(&'static str, String)| {
-            (HeaderName::from_static(*name), HeaderValue::from_str(value).unwrap())
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
         };
         let headers: HeaderMap = fields.iter().map(field).collect();
         let status = StatusCode::from_u16(status).unwrap();

@@ -67,7 +67,7 @@ use self::egress_policy::{EgressPolicy, SystemLookup};
 pub use self::health::{HealthState, HealthView};
 use self::negative_cache::NegativeCache;
 use self::plan::FetchPlan;
-pub use self::releases::judge_releases;
+pub use self::releases::{UnstatedTime, judge_releases};
 use self::remote::{Remote, RemoteError};
 use self::reply::ProxyReply;
 pub use self::session::{CallOutcome, UpstreamReport, UpstreamSession};

@@ -1,61 +1,113 @@
 //! Which releases of an upstream a proxy may offer: in the lists that plugins make, and of the files that are fetched for them.
+//!
+//! The age of a release counts from the time that the upstream states. If it states none, the age counts from the moment at which the
+//! server first saw the version: when it was first judged, or when the upstream first sent its file.
+
+use std::collections::BTreeSet;
 
 use packhouse_names::{JudgedReleases, Judgement, PackageRules, Release};
 use packhouse_runtime::{RepositoryView, ServiceError};
-use packhouse_store::{ShownState, now_ms};
+use packhouse_store::{RepositoryId, ShownState, Store, StoreError, now_ms};
 
 use super::settings::ProxySettings;
+use crate::boxed;
 
 /// The state of a version that vanished upstream.
 const WITHDRAWN: &str = "withdrawn";
 
-/// Judges the releases of a package at `now`, in ms since 1970. `Denied` for a repository that is no proxy, `Other` for settings
-/// that cannot be read.
-pub fn judge_releases(
+/// What the age of a release counts from if no time is stated for it in a list.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum UnstatedTime {
+    /// The moment at which the server first saw it.
+    FirstSight,
+    /// The date of its file, which is not known yet.
+    FileDate,
+}
+
+/// Judges the releases of a package at `now`, in ms since 1970. Also returns the releases; those without a stated time now have
+/// the moment of their first sight. `Denied` for a repository that is no proxy, `Other` for settings that cannot be read.
+#[boxed]
+pub async fn judge_releases(
+    store: &Store,
     proxy: &RepositoryView,
     package: &str,
-    releases: &[Release],
+    mut releases: Vec<Release>,
+    unstated: UnstatedTime,
     now: u64,
-) -> Result<JudgedReleases, ServiceError> {
-    Ok(ProxySettings::of(proxy)?.releases.for_package(package).judge_all(releases, now))
+) -> Result<(JudgedReleases, Vec<Release>), ServiceError> {
+    let rules = ProxySettings::of(proxy)?.releases.for_package(package);
+    let counts_from_sight = |release: &&Release| {
+        unstated == UnstatedTime::FirstSight && !release.version.is_empty() && rules.lacks_time(release)
+    };
+    let versions: BTreeSet<String> =
+        releases.iter().filter(counts_from_sight).map(|release| release.version.clone()).collect();
+    let first_seen = store.note_first_seen(proxy.id, package, versions).await?;
+    let judged = rules.judge_all(&releases, &first_seen, now);
+    for release in &mut releases {
+        release.published = release.published.or_else(|| first_seen.get(&release.version).copied());
+    }
+    Ok((judged, releases))
 }
 
 /// The release that a fetch is shown as.
 pub(crate) struct FetchedRelease {
     rules: PackageRules,
     release: Release,
+    /// When the server first saw the version, in ms since 1970, if that counts and is known.
+    first_seen: Option<u64>,
 }
 
 impl FetchedRelease {
-    /// As its version is shown at this moment, judged by these rules of its package.
-    pub(crate) fn new(rules: PackageRules, version: &str, shown: &ShownState) -> FetchedRelease {
+    /// Reads what is shown of a version at this moment. It is judged by these rules of its package.
+    pub(crate) async fn find(
+        store: &Store,
+        rules: PackageRules,
+        repository: RepositoryId,
+        (name, version): (&str, &str),
+    ) -> Result<FetchedRelease, StoreError> {
+        let shown = store.shown_state(repository, name, version).await?;
+        let mut found = FetchedRelease::new(rules, version, &shown);
+        if rules.lacks_time(&found.release) {
+            found.first_seen = store.find_first_seen(repository, name, version).await?;
+        }
+        Ok(found)
+    }
+
+    fn new(rules: PackageRules, version: &str, shown: &ShownState) -> FetchedRelease {
         let release = Release::of(version, shown.published, shown.state == WITHDRAWN);
-        FetchedRelease { rules, release }
+        FetchedRelease { rules, release, first_seen: None }
     }
 
-    /// Judges it by what is shown of it.
+    /// Judges it by what is shown of it and by its first sight.
     pub(crate) fn judge(&self) -> Judgement {
-        self.rules.judge(&self.release, now())
+        self.rules.judge_seen(&self.release, self.first_seen, now())
     }
 
-    /// Judges it by the `Last-Modified` of its file, where nothing shown tells its age: without one it is never old enough.
-    pub(crate) fn judge_file(&self, last_modified: Option<&str>) -> Judgement {
-        let modified = last_modified.and_then(|date| httpdate::parse_http_date(date).ok());
-        let at = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        let published = at.and_then(|at| u64::try_from(at.as_millis()).ok());
-        self.rules.judge(&Release { published, ..self.release.clone() }, now())
+    /// The time from which its age counts once its file is there: the file's `Last-Modified`, else its first sight if that is known.
+    pub(crate) fn counts_from(&self, last_modified: Option<&str>) -> Option<u64> {
+        last_modified.and_then(modified).or(self.first_seen)
+    }
+
+    /// Judges it as one whose age counts from this time, in ms since 1970.
+    pub(crate) fn judge_from(&self, time: u64) -> Judgement {
+        self.rules.judge(&Release { published: Some(time), ..self.release.clone() }, now())
     }
 }
 
-/// A clock before 1970 is set wrong: then everything is young.
-fn now() -> u64 {
+/// The time of a `Last-Modified`, in ms since 1970.
+fn modified(date: &str) -> Option<u64> {
+    let at = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(at.as_millis()).ok()
+}
+
+/// Now, in ms since 1970. A clock before 1970 is set wrong: then everything is young.
+pub(crate) fn now() -> u64 {
     u64::try_from(now_ms()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use packhouse_names::{ReleaseRules, ReleaseVerdict};
-    use packhouse_store::RepositoryId;
 
     use super::*;
 
@@ -68,31 +120,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_version_decides_before_its_file() {
+    fn what_is_shown_of_a_version_and_its_first_sight_decide_before_its_file() {
         let day = rules(r#"{"min_release_age_s": 86400}"#);
-        for (shown, verdict) in [
-            (shown(Some(0), ""), ReleaseVerdict::Offered),
-            (shown(Some(now()), ""), ReleaseVerdict::Withheld),
-            (shown(None, ""), ReleaseVerdict::FileDecides),
-            (shown(None, "yanked"), ReleaseVerdict::FileDecides),
-            (shown(Some(0), "withdrawn"), ReleaseVerdict::Withheld),
+        for (shown, first_seen, verdict) in [
+            (shown(Some(0), ""), None, ReleaseVerdict::Offered),
+            (shown(Some(now()), ""), Some(0), ReleaseVerdict::Withheld),
+            (shown(None, ""), None, ReleaseVerdict::FileDecides),
+            (shown(None, ""), Some(now()), ReleaseVerdict::FileDecides),
+            (shown(None, "yanked"), Some(0), ReleaseVerdict::Offered),
+            (shown(Some(0), "withdrawn"), None, ReleaseVerdict::Withheld),
         ] {
-            assert_eq!(FetchedRelease::new(day, "1", &shown).judge().verdict, verdict, "{shown:?}");
+            let release = FetchedRelease { first_seen, ..FetchedRelease::new(day, "1", &shown) };
+            assert_eq!(release.judge().verdict, verdict, "{shown:?} {first_seen:?}");
         }
     }
 
     #[test]
-    fn a_file_decides_by_its_date_and_without_one_it_is_young() {
+    fn a_file_decides_by_its_date_and_without_one_by_its_first_sight() {
         let release = FetchedRelease::new(rules(r#"{"min_release_age_s": 86400}"#), "1", &shown(None, ""));
-        let judged = |date: Option<&str>| release.judge_file(date);
-        assert_eq!(judged(Some("Sat, 01 Jan 2000 00:00:00 GMT")).verdict, ReleaseVerdict::Offered);
+        let old = release.counts_from(Some("Sat, 01 Jan 2000 00:00:00 GMT")).unwrap();
+        assert_eq!(release.judge_from(old).verdict, ReleaseVerdict::Offered);
+        let seen = FetchedRelease {
+            first_seen: Some(7),
+            ..FetchedRelease::new(release.rules, "1", &shown(None, ""))
+        };
         for date in [None, Some(""), Some("yesterday"), Some("Wed, 31 Dec 1969 23:59:59 GMT")] {
-            assert_ne!(judged(date).verdict, ReleaseVerdict::Offered, "{date:?}");
-            assert_eq!(judged(date).until, None, "{date:?}");
+            assert_eq!((release.counts_from(date), seen.counts_from(date)), (None, Some(7)), "{date:?}");
         }
-        let young = judged(Some("Fri, 31 Dec 9999 23:59:59 GMT"));
-        assert_eq!(young.verdict, ReleaseVerdict::Withheld);
-        assert_eq!(young.until, Some(253_402_300_799_000 + 86_400_000));
+        let young = seen.counts_from(Some("Fri, 31 Dec 9999 23:59:59 GMT")).unwrap();
+        let until = Some(253_402_300_799_000 + 86_400_000);
+        assert_eq!(seen.judge_from(young), Judgement { verdict: ReleaseVerdict::Withheld, until });
     }
 
     #[test]
@@ -105,8 +162,7 @@ mod tests {
             settings: "{}".into(),
         };
         for kind in ["hosted", "group"] {
-            let judged = judge_releases(&view(kind), "a", &[], 0);
-            assert!(matches!(judged, Err(ServiceError::Denied)), "{kind}");
+            assert!(matches!(ProxySettings::of(&view(kind)), Err(ServiceError::Denied)), "{kind}");
         }
     }
 }

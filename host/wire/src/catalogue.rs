@@ -127,7 +127,7 @@ catalogue! {
     // The API's description: what the specification leaves open.
     MALFORMED_JSON = "malformed_json" 400 Error Api "The body is not JSON: {}.";
     INVALID_REQUEST = "invalid_request" 400 Error Both "{}";
-    INVALID_PUBLISHED_AT = "invalid_published_at" 400 Error Packages "Packhouse-Published-At is a time as 2026-11-21T05:01:40Z, since 1970 and not in the future.";
+    INVALID_PUBLISHED_AT = "invalid_published_at" 400 Error Packages "Packhouse-Published-At is a time as 2026-11-21T05:01:40Z, since 1970 and not in the future, or the word unknown.";
     MALFORMED_ADDRESS = "invalid_request" 400 Error Packages "The address is malformed: {}.";
     ORGANIZATION_REQUIRED = "organization_required" 400 Error Api "This e-mail address is in several organizations; name one in `organization`.";
     INVALID_REPOSITORY_NAME = "invalid_repository_name" 400 Error Api "A repository's name is made of a-z and 0-9, joined by single `.`, `_` or `-`, with at most 64 characters.";

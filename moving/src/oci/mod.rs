@@ -179,7 +179,7 @@ impl Image<'_> {
                 if registry.digest(self.name, tag).await?.as_deref() == Some(&manifest.digest) {
                     return Ok(Outcome::Present);
                 }
-                registry.put(self.name, tag, &manifest, published).await?;
+                registry.put(self.name, tag, &manifest, self.run.published_at(published)).await?;
                 Ok(Outcome::Moved)
             }
         }
@@ -240,7 +240,8 @@ impl Image<'_> {
         }
         match &self.to {
             To::Registry(registry) => {
-                registry.put(self.name, &manifest.digest, manifest, published).await?;
+                let at = self.run.published_at(published);
+                registry.put(self.name, &manifest.digest, manifest, at).await?;
                 Ok(Outcome::Moved)
             }
             To::Layout(layout) => layout.put(self.name, manifest).await,

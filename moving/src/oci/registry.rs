@@ -19,7 +19,7 @@ use crate::report::Outcome;
 use crate::secret::{Credential, Secret, Shown};
 use crate::server::Server;
 use crate::stream::Opened;
-use crate::target::{Parcel, Run, published, sized};
+use crate::target::{Parcel, PublishedAt, Run, published, sized};
 
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json, \
@@ -224,7 +224,7 @@ impl Registry {
         image: &str,
         reference: &str,
         manifest: &Manifest,
-        at: Option<Timestamp>,
+        at: PublishedAt,
     ) -> Result<(), Fault> {
         let url = self.url(image, &format!("manifests/{reference}"))?;
         let make = |request: RequestBuilder| {

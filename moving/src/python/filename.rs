@@ -1,4 +1,4 @@
-//! What a distribution's name says: its type as the upload form has it, and its version.
+//! What a wheel's and a source distribution's name says: its type as the upload form has it, and its version.
 
 /// The name of a project as indexes have it (PEP 503).
 pub(crate) fn normalized(name: &str) -> String {

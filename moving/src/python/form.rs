@@ -16,8 +16,10 @@ const MOST: usize = 1 << 20;
 /// What is said of a file.
 pub(super) struct Form<'a> {
     pub(super) project: &'a str,
-    pub(super) filetype: &'static str,
-    pub(super) version: &'a str,
+    /// None for a file of which its name does not tell it here: the server reads it there.
+    pub(super) filetype: Option<&'static str>,
+    /// The same.
+    pub(super) version: Option<&'a str>,
     pub(super) file: &'a PyFile,
 }
 
@@ -74,12 +76,15 @@ impl Form<'_> {
     pub(super) fn around(&self, beside: &Beside) -> (Bytes, Bytes) {
         let Digests { md5, sha256, .. } = &self.file.hashes;
         let attestations = beside.attestations();
+        let requires_python = self.file.requires_python.as_deref();
+        let requires_python = requires_python.filter(|text| !text.contains(char::is_control));
         let fields = [
             (":action", Some("file_upload")),
             ("protocol_version", Some("1")),
             ("name", Some(self.project)),
-            ("version", Some(self.version)),
-            ("filetype", Some(self.filetype)),
+            ("version", self.version),
+            ("filetype", self.filetype),
+            ("requires_python", requires_python),
             ("sha256_digest", sha256.as_deref()),
             ("md5_digest", md5.as_deref()),
             ("attestations", attestations.as_deref()),

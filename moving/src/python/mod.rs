@@ -107,17 +107,20 @@ async fn upload(
     file: &PyFile,
     there: &[PyFile],
 ) -> Result<(), Fault> {
-    let line = Line::file(project, &file.filename);
-    let Some((filetype, version)) = filename::read(&file.filename, project) else {
-        run.report
-            .add(line.ended(Outcome::Skipped, "it is no wheel and no source distribution of this project"));
+    let mut line = Line::file(project, &file.filename);
+    let (filetype, version) = filename::read(&file.filename, project).unzip();
+    if version.is_none() && !server.manages {
+        let why = "it is no wheel and no source distribution of this project, and only a member with manage-repositories can move others";
+        run.report.add(line.ended(Outcome::Skipped, why));
         return Ok(());
-    };
-    let mut parcel = parcel(line.version(&version), file);
+    }
+    line.version.clone_from(&version);
+    let mut parcel = parcel(line, file);
     let result = match there.iter().find(|known| known.filename == file.filename) {
         Some(known) => compare(&mut parcel, known).await,
         None => {
-            send(run, server, &mut parcel, file, Form { project, filetype, version: &version, file }).await
+            let form = Form { project, filetype, version: version.as_deref(), file };
+            send(run, server, &mut parcel, file, form).await
         }
     };
     run.ended(parcel.line, result)

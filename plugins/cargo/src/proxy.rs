@@ -67,6 +67,7 @@ fn page(
     if read.is_empty() && !written.is_empty() {
         return Err(unusable("its page holds no line of an index"));
     }
+    cx.log().left_out(name.as_str(), "versions", written.len() - read.len());
     Ok(Some(read.into_iter().filter(own).collect()))
 }
 

@@ -135,6 +135,8 @@ fn a_proxy_passes_lines_on_and_serves_what_they_name() {
     let page = format!("{good}\nno line\n{bad}\n{}\n", line("other", "1.0.0", b"x", json!({})));
     host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], page.as_bytes());
     assert_eq!(proxy.get("/fa/r_/far_away").send().expect(200).text(), format!("{good}\n{bad}\n"));
+    let told = [("package", "far-away"), ("versions", "1")];
+    assert_eq!(host.log()[0].fields, told.map(|(name, value)| (name.to_owned(), value.to_owned())));
     host.answer_upstream("GET", "https://files.test/Far_Away-1.0.0.crate", 200, &[], b"one");
     host.answer_upstream("GET", "https://files.test/Far_Away-1.1.0.crate", 200, &[], b"another");
     assert_eq!(proxy.get("/api/v1/crates/Far_Away/1.0.0/download").send().expect(200).text(), "one");
@@ -170,6 +172,12 @@ fn a_release_waits_for_its_age() {
     host.answer_upstream("GET", "/3/f/far", 200, &[], format!("{old}\n{young}").as_bytes());
     assert_eq!(proxy.get("/3/f/far").send().expect(200).text(), format!("{old}\n"));
     proxy.get("/api/v1/crates/far/1.1.0/download").send().expect(404);
+    // If the index states no time, the age counts from the first sight.
+    let untimed = line("far", "1.2.0", b"three", json!({}));
+    host.answer_upstream("GET", "/3/f/far", 200, &[], format!("{old}\n{untimed}").as_bytes());
+    assert_eq!(proxy.get("/3/f/far").send().expect(200).text(), format!("{old}\n"));
+    host.set_now(1_795_237_300_000 + 86_400_000);
+    assert_eq!(proxy.get("/3/f/far").send().expect(200).text(), format!("{old}\n{untimed}\n"));
 }
 
 #[test]

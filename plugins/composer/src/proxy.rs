@@ -70,10 +70,7 @@ fn listed(
     let listing = upstream_metadata::read_listing(&document.text, &document.base, name);
     let listing = listing.map_err(|problem| unusable(&document.path, &problem))?;
     let Some(Listing { mut versions, left_out }) = listing else { return Ok(Found::Nothing) };
-    if left_out > 0 {
-        let fields = [("package", name), ("versions", &left_out.to_string())];
-        cx.log().info("versions left out that Composer cannot read", &fields);
-    }
+    cx.log().left_out(name, "versions", left_out);
     versions.retain(|one| one.version.is_dev() == dev);
     Ok(Found::There(versions))
 }

@@ -22,7 +22,7 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, target: &str) -> Result
     let reply = cx.upstream("GET", target).limit(DOCUMENT).metadata().start(proxy)?;
     let (base, path) = (reply.address()?, reply.path().to_owned());
     reply.look()?.try_map(|reply| {
-        let body = body(reply)?;
+        let body = reply.body()?;
         Ok(Document { text: text(&body, &path, DOCUMENT)?, base, path })
     })
 }
@@ -33,7 +33,6 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, target: &str) -> Result
 /// 502 if it is too large or not UTF-8.
 pub(crate) fn text(body: &Blob, path: &str, limit: u64) -> Result<String, Failure> {
     body.text(limit).map_err(|error| match error {
-        Error::TooLarge(size) => unusable(path, &format!("{size} bytes, and at most {limit} are read")),
         Error::Invalid(_) => unusable(path, "not UTF-8"),
         other => other.into(),
     })
@@ -44,15 +43,7 @@ pub(crate) fn text(body: &Blob, path: &str, limit: u64) -> Result<String, Failur
 /// # Errors
 /// 502 if the upstream fails.
 pub(crate) fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
-    reply.found()?.map(body).transpose()
-}
-
-fn body(reply: Reply) -> Result<Blob, Failure> {
-    let path = reply.path().to_owned();
-    match reply.body() {
-        Err(Error::TooLarge(size)) => Err(unusable(&path, &format!("{size} bytes"))),
-        body => Ok(body?),
-    }
+    Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
 /// 502: what the upstream answered to the request of a path cannot be used.

@@ -186,7 +186,9 @@ pub(crate) fn level(
     }
     let bytes = reply.body()?.read_all(LISTING)?;
     let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
+    let listed = page.entries.len();
     let mut level = page.into_level();
+    cx.log().left_out(path::package(folder), "files", listed - level.entries.len());
     let below = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
     let names = level.entries.iter().filter(|entry| entry.is_folder()).map(|entry| below(&entry.name));
     let names: Vec<String> = names.chain([path::package(folder).to_owned()]).collect();

@@ -16,9 +16,6 @@ const LIST: u64 = 8 << 20;
 const INFO: u64 = 64 << 10;
 /// Bytes of a go.mod.
 const MOD: u64 = 16 << 20;
-/// Versions of which the time is asked for where their age counts: the newest. And how many of them at once.
-const AGED: usize = 300;
-const AT_ONCE: usize = 16;
 
 /// The versions that the upstream lists and that may be offered; none where it does not know the module.
 pub(crate) fn versions(
@@ -31,28 +28,17 @@ pub(crate) fn versions(
         return Ok(None);
     };
     let text = String::from_utf8(body.read_all(LIST)?).map_err(|error| unusable(&target, &error))?;
-    let words = text.lines().filter_map(|line| line.split_whitespace().next());
-    let fitting = |version: &Version| version.fits(module);
-    let mut all: Vec<Version> = words.filter_map(Version::new).filter(fitting).collect();
-    if !proxy.needs_age(module.as_str())? {
-        let release = |version: &Version| Release::of(version.as_str(), None, false);
-        return Ok(Some(proxy.offered(module.as_str(), all, release)?));
-    }
-    all.sort_unstable_by(|one, other| other.cmp(one));
-    all.truncate(AGED);
-    let mut aged = Vec::with_capacity(all.len());
-    for some in all.chunks(AT_ONCE) {
-        let asked: Vec<Reply> =
-            some.iter().map(|version| ask_info(cx, proxy, module, version)).collect::<Result<_, _>>()?;
-        for (version, reply) in some.iter().zip(asked) {
-            let info = read_info(reply)?;
-            aged.push((version.clone(), info.and_then(|info| info.published())));
-        }
-    }
-    let release =
-        |(version, published): &(Version, Option<u64>)| Release::of(version.as_str(), *published, false);
-    let offered = proxy.offered(module.as_str(), aged, release)?;
-    Ok(Some(offered.into_iter().map(|(version, _)| version).collect()))
+    let words: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let mut all: Vec<Version> = words.iter().filter_map(|word| Version::new(word)).collect();
+    cx.log().left_out(module.as_str(), "versions", words.len() - all.len());
+    all.retain(|version| version.fits(module));
+    Ok(Some(proxy.offered(module.as_str(), all, |version| release(version.as_str()))?))
+}
+
+/// A version as the host judges it. The time that an upstream tells is that of the author's commit, who can choose it, so that none is
+/// stated: the age counts from when the server first saw the version.
+fn release(version: &str) -> Release {
+    Release::of(version, None, false)
 }
 
 /// 502: what stands at a path cannot be read.
@@ -91,14 +77,13 @@ fn asked(
     version: &Version,
 ) -> Result<Option<Info>, Failure> {
     let Some(info) = info(cx, proxy, module, version)? else { return Ok(None) };
-    let release = Release::of(&info.version, info.published(), false);
-    let verdict = proxy.judge_asked(module.as_str(), &release);
+    let verdict = proxy.judge_asked(module.as_str(), &release(&info.version));
     Ok(verdict.is_ok_and(|verdict| verdict == ReleaseVerdict::Offered).then_some(info))
 }
 
 fn is_offered(proxy: &Repository, module: &Module, info: &Info) -> bool {
-    let release = Release::of(&info.version, info.published(), false);
-    proxy.judge_release(module.as_str(), release).is_ok_and(|verdict| verdict == ReleaseVerdict::Offered)
+    let verdict = proxy.judge_release(module.as_str(), release(&info.version));
+    verdict.is_ok_and(|verdict| verdict == ReleaseVerdict::Offered)
 }
 
 /// A file of a version.
@@ -112,7 +97,7 @@ pub(crate) fn file(
     if !version.fits(module) {
         return Ok(None);
     }
-    // What is said of it comes first: it tells how old it is.
+    // What is said of it comes first: only a version that is there is judged.
     let Some(info) = asked(cx, proxy, module, version)? else { return Ok(None) };
     let file = path(module, version, part);
     let fetch = cx.upstream("GET", &format!("/{file}")).fresh(Freshness::Immutable);
@@ -166,7 +151,7 @@ pub(crate) fn query(
     Ok(Some(Response::json(&info)?.revalidate()))
 }
 
-/// Shows since when a version is there, by which the host tells how old it is. Whoever is faster has shown the same.
+/// Shows a version whose file is fetched, and keeps what is said of it. Whoever is faster has shown the same.
 fn remember(proxy: &Repository, module: &Module, version: &Version, info: &Info) -> Result<(), Failure> {
     let key = records::fetched(module, version);
     if proxy.get(&key)?.is_some() {
@@ -174,7 +159,7 @@ fn remember(proxy: &Repository, module: &Module, version: &Version, info: &Info)
     }
     let mut change = proxy.begin()?;
     change.put_json(&key, info, Expectation::Absent, &[])?;
-    change.show(&Shown { published: info.published(), ..Shown::new(module.as_str(), version.as_str()) });
+    change.show(&Shown::new(module.as_str(), version.as_str()));
     let _stale_is_shown_already = change.commit()?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `v/MODULE@VERSION` | a version: its zip, its go.mod and its time |
 //! | `d/MODULE@VERSION` | a version that was deleted |
-//! | `u/MODULE@VERSION` | of a proxy: when a version that was fetched came into the world |
+//! | `u/MODULE@VERSION` | of a proxy: what is said of a version that was fetched |
 
 use crate::module::Module;
 use crate::version::Version;
@@ -68,11 +68,6 @@ impl Info {
         // To the second, as the go command writes it.
         let time = Timestamp::from_ms(time - time % 1000).to_rfc3339().replace(".000Z", "Z");
         Self { version: version.to_string(), time: Some(time) }
-    }
-
-    /// In ms since 1970, where it is told.
-    pub(crate) fn published(&self) -> Option<u64> {
-        Timestamp::parse_rfc3339(self.time.as_deref()?)?.to_ms()
     }
 }
 

@@ -95,6 +95,9 @@ fn a_proxy_passes_on_what_the_upstream_has() {
     host.answer_upstream("GET", "/example.com/!far/@v/v1.2.0.info", 410, &[], b"");
     let get = |path: &str, status: u16| proxy.get(&format!("/example.com/!far/{path}")).send().expect(status);
     assert_eq!(get("@v/list", 200).text(), "v1.0.0\nv1.1.0\n");
+    // A version of another major version can be read.
+    let told = [("package", "example.com/Far"), ("versions", "1")];
+    assert_eq!(host.log()[0].fields, told.map(|(name, value)| (name.to_owned(), value.to_owned())));
     assert_eq!(get("@latest", 200).json()["Version"], "v1.1.0");
     assert_eq!(get("@v/main.info", 200).json()["Version"], "v1.1.0");
     assert_eq!(
@@ -117,21 +120,50 @@ fn a_proxy_passes_on_what_the_upstream_has() {
 }
 
 #[test]
-fn a_release_waits_for_its_age() {
-    let host = MemoryHost::new();
-    host.set_now(1_795_237_300_000);
-    let proxy = host.mount::<Go>("mirror", "proxy", json!({"min_release_age_s": 86400}));
-    offer(&host, "example.com/far", "v1.0.0", "2026-11-01T00:00:00Z");
-    offer(&host, "example.com/far", "v1.1.0", "2026-11-21T05:00:00Z");
-    host.answer_upstream("GET", "/example.com/far/@v/list", 200, &[], b"v1.0.0\nv1.1.0\n");
-    let latest = json!({"Version": "v1.1.0", "Time": "2026-11-21T05:00:00Z"}).to_string();
-    host.answer_upstream("GET", "/example.com/far/@latest", 200, &[], latest.as_bytes());
-    assert_eq!(proxy.get("/example.com/far/@v/list").send().expect(200).text(), "v1.0.0\n");
-    assert_eq!(proxy.get("/example.com/far/@latest").send().expect(200).json()["Version"], "v1.0.0");
-    for extension in ["info", "mod", "zip"] {
-        proxy.get(&format!("/example.com/far/@v/v1.1.0.{extension}")).send().expect(404);
-    }
-    proxy.get("/example.com/far/@v/v1.0.0.zip").send().expect(200);
+fn the_age_of_a_version_counts_from_its_first_sight_whatever_time_its_author_gave_it() {
+    const DAY: u64 = 86_400_000;
+    let (host, now) = (MemoryHost::new(), 1_795_237_300_000);
+    host.set_now(now);
+    let proxy = host.mount::<Go>("mirror", "proxy", json!({"min_release_age_s": 86_400}));
+    let list = || proxy.get("/example.com/far/@v/list").send().expect(200).text();
+    let latest = |status| proxy.get("/example.com/far/@latest").send().expect(status);
+    let serves = |version: &str, status| {
+        for extension in ["info", "mod", "zip"] {
+            proxy.get(&format!("/example.com/far/@v/{version}.{extension}")).send().expect(status);
+        }
+    };
+    let lay = |versions: &[&str]| {
+        for version in versions {
+            offer(&host, "example.com/far", version, "2020-01-01T00:00:00Z");
+        }
+        host.answer_upstream(
+            "GET",
+            "/example.com/far/@v/list",
+            200,
+            &[],
+            (versions.join("\n") + "\n").as_bytes(),
+        );
+        let newest = json!({"Version": versions.last(), "Time": "2020-01-01T00:00:00Z"}).to_string();
+        host.answer_upstream("GET", "/example.com/far/@latest", 200, &[], newest.as_bytes());
+    };
+    lay(&["v1.0.0"]);
+    assert_eq!(list(), "");
+    latest(404);
+    serves("v1.0.0", 404);
+    host.set_now(now + DAY - 1);
+    lay(&["v1.0.0", "v1.1.0"]);
+    assert_eq!(list(), "");
+    host.set_now(now + DAY);
+    assert_eq!(list(), "v1.0.0\n");
+    assert_eq!(latest(200).json()["Version"], "v1.0.0");
+    serves("v1.0.0", 200);
+    serves("v1.1.0", 404);
+    let info = proxy.get("/example.com/far/@v/v1.0.0.info").send().expect(200).json();
+    assert_eq!(info["Time"], "2020-01-01T00:00:00Z", "it is told as the author gave it");
+    assert_eq!(host.versions("mirror")[0].published, Some(now + DAY), "the author's time is not shown");
+    host.set_now(now + 2 * DAY);
+    assert_eq!(list(), "v1.0.0\nv1.1.0\n");
+    serves("v1.1.0", 200);
 }
 
 #[test]

@@ -42,17 +42,19 @@ fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Opti
     let Some(reply) = reply.found()? else { return Ok(None) };
     let base = reply.address()?;
     let bytes = whole(&reply.body()?)?;
-    let listing = upstream_index::read(&bytes, &base, only);
-    listing.map(Some).ok_or_else(|| unexpected("it is not an index of charts, for index.yaml"))
+    let read = upstream_index::read(&bytes, &base, only);
+    let read = read.ok_or_else(|| unexpected("it is not an index of charts, for index.yaml"))?;
+    for (name, count) in &read.left_out {
+        if only.is_none_or(|only| only == name) {
+            cx.log().left_out(name, "versions", *count);
+        }
+    }
+    Ok(Some(read.listing))
 }
 
 /// All of an index, in memory that is asked for once: what grows by doubling takes three times as much for a while.
 fn whole(body: &Blob) -> Result<Vec<u8>, Failure> {
-    let size = body.size()?;
-    if size > INDEX {
-        return Err(unexpected("it is larger than 16 MiB, for index.yaml"));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    let mut bytes = Vec::with_capacity(usize::try_from(body.size()?).unwrap_or_default());
     loop {
         let piece = body.read_at(bytes.len() as u64, PIECE)?;
         if piece.is_empty() {

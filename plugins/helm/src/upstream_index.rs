@@ -8,21 +8,30 @@ use packhouse_sdk::address::join;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Bytes of an index that the reader of all YAML is given: it takes a second for about as many.
 const WHOLE: usize = 2 << 20;
 
+/// What an index says.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct UpstreamIndex {
+    pub(crate) listing: Listing,
+    /// How many versions of a chart cannot be read.
+    pub(crate) left_out: BTreeMap<String, usize>,
+}
+
 /// Reads an index that came from `base`; of one chart alone where that is all that is asked for. None for what is none.
-pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<Listing> {
+pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<UpstreamIndex> {
     let index = Index { base };
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         let mut text = serde_json::Deserializer::from_slice(bytes);
         return index.deserialize(&mut text).ok();
     }
     let text = std::str::from_utf8(bytes).ok()?;
-    if let Some(listing) = in_blocks(text, base, only) {
-        return Some(listing);
+    if let Some(index) = in_blocks(text, base, only) {
+        return Some(index);
     }
     if bytes.len() > WHOLE {
         return None;
@@ -35,8 +44,8 @@ pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<Listi
 }
 
 /// Reads an index as Helm writes it: names of charts on lines of their own, below them their versions, each behind a dash. None for another.
-fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<Listing> {
-    let mut listing = Listing::new();
+fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<UpstreamIndex> {
+    let mut index = UpstreamIndex::default();
     let (mut known, mut inside) = (false, false);
     let mut chart: Option<(usize, String)> = None;
     let mut item: Option<(usize, usize)> = None;
@@ -52,7 +61,7 @@ fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<Listing> {
             continue;
         }
         if let (Some((from, _)), Some((_, name))) = (item.take(), &chart) {
-            take(&mut listing, text.get(from..start)?, base, name, only);
+            take(&mut index, text.get(from..start)?, base, name, only);
         }
         if indent == 0 {
             let (name, rest) = block_yaml::pair(content)?;
@@ -73,33 +82,32 @@ fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<Listing> {
         }
     }
     if let (Some((from, _)), Some((_, name))) = (item, &chart) {
-        take(&mut listing, text.get(from..)?, base, name, only);
+        take(&mut index, text.get(from..)?, base, name, only);
     }
-    known.then_some(listing)
+    known.then_some(index)
 }
 
 /// Adds a version, which these lines are, unless it is one that cannot be offered.
-fn take(listing: &mut Listing, text: &str, base: &str, name: &str, only: Option<&str>) {
+fn take(index: &mut UpstreamIndex, text: &str, base: &str, name: &str, only: Option<&str>) {
     if only.is_some_and(|only| only != name) {
         return;
     }
     // The dash is a space more of its first line's indentation.
     let text = text.replacen('-', " ", 1);
     let version = match block_yaml::mapping(&text) {
-        Some(version) => Value::Object(version),
+        Some(version) => Some(Value::Object(version)),
         None => {
             let options = serde_saphyr::options! {
                 budget: serde_saphyr::budget! { max_events: 20_000, max_depth: 64, max_documents: 1, max_anchors: 100 },
             };
-            match serde_saphyr::from_str_with_options(&text, options) {
-                Ok(version) => version,
-                Err(_) => return,
-            }
+            serde_saphyr::from_str_with_options(&text, options).ok()
         }
     };
-    let Some(listed) = listed(version, base, name) else { return };
-    let versions = listing.entry(name.to_owned()).or_default();
-    versions.push(listed);
+    match version.ok_or(Unreadable).and_then(|version| listed(version, base, name)) {
+        Ok(Some(listed)) => index.listing.entry(name.to_owned()).or_default().push(listed),
+        Ok(None) => {}
+        Err(Unreadable) => *index.left_out.entry(name.to_owned()).or_default() += 1,
+    }
 }
 
 /// The index that came from there.
@@ -109,31 +117,31 @@ struct Index<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Index<'_> {
-    type Value = Listing;
+    type Value = UpstreamIndex;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Listing, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<UpstreamIndex, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Index<'_> {
-    type Value = Listing;
+    type Value = UpstreamIndex;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an index of charts")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut index: A) -> Result<Listing, A::Error> {
-        let (mut listing, mut known) = (None, false);
+    fn visit_map<A: MapAccess<'de>>(self, mut index: A) -> Result<UpstreamIndex, A::Error> {
+        let (mut read, mut known) = (None, false);
         while let Some(member) = index.next_key::<String>()? {
             match member.as_str() {
                 "apiVersion" => known = index.next_value::<Value>()?.as_str() == Some("v1"),
-                "entries" => listing = Some(index.next_value_seed(Entries(self))?),
+                "entries" => read = Some(index.next_value_seed(Entries(self))?),
                 _ => drop(index.next_value::<IgnoredAny>()?),
             }
         }
         match known {
-            true => Ok(listing.unwrap_or_default()),
+            true => Ok(read.unwrap_or_default()),
             false => Err(de::Error::custom("no apiVersion v1")),
         }
     }
@@ -142,70 +150,74 @@ impl<'de> Visitor<'de> for Index<'_> {
 struct Entries<'a>(Index<'a>);
 
 impl<'de> DeserializeSeed<'de> for Entries<'_> {
-    type Value = Listing;
+    type Value = UpstreamIndex;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Listing, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<UpstreamIndex, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Entries<'_> {
-    type Value = Listing;
+    type Value = UpstreamIndex;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("charts by their names")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Listing, E> {
-        Ok(Listing::new())
+    fn visit_unit<E: de::Error>(self) -> Result<UpstreamIndex, E> {
+        Ok(UpstreamIndex::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Listing, A::Error> {
-        let mut listing = Listing::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<UpstreamIndex, A::Error> {
+        let mut read = UpstreamIndex::default();
         while let Some(name) = entries.next_key::<String>()? {
-            let versions = entries.next_value_seed(Versions { index: self.0, name: &name })?;
+            let (versions, left_out) = entries.next_value_seed(Versions { index: self.0, name: &name })?;
+            if left_out > 0 {
+                read.left_out.insert(name.clone(), left_out);
+            }
             if !versions.is_empty() {
-                listing.insert(name, versions);
+                read.listing.insert(name, versions);
             }
         }
-        Ok(listing)
+        Ok(read)
     }
 }
 
-/// The versions of the chart of this name.
+/// The versions of the chart of this name, and how many cannot be read.
 struct Versions<'a> {
     index: Index<'a>,
     name: &'a str,
 }
 
 impl<'de> DeserializeSeed<'de> for Versions<'_> {
-    type Value = Vec<Listed>;
+    type Value = (Vec<Listed>, usize);
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Listed>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Versions<'_> {
-    type Value = Vec<Listed>;
+    type Value = (Vec<Listed>, usize);
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("the versions of a chart")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Vec<Listed>, E> {
-        Ok(Vec::new())
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok((Vec::new(), 0))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut versions: A) -> Result<Vec<Listed>, A::Error> {
-        let mut found: Vec<Listed> = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut versions: A) -> Result<Self::Value, A::Error> {
+        let (mut found, mut left_out) = (Vec::<Listed>::new(), 0);
         while let Some(version) = versions.next_element::<Value>()? {
-            let Some(listed) = listed(version, self.index.base, self.name) else { continue };
-            if !found.iter().any(|one| one.chart.version == listed.chart.version) {
-                found.push(listed);
+            match listed(version, self.index.base, self.name) {
+                Ok(Some(one)) if found.iter().any(|known| known.chart.version == one.chart.version) => {}
+                Ok(one) => found.extend(one),
+                Err(Unreadable) => left_out += 1,
             }
         }
-        Ok(found)
+        Ok((found, left_out))
     }
 }
 
@@ -220,23 +232,29 @@ struct Place {
     removed: Option<bool>,
 }
 
-/// A version that can be offered: of this name, with a version that can be sorted and a file that can be fetched.
-fn listed(version: Value, base: &str, name: &str) -> Option<Listed> {
-    let place = Place::deserialize(&version).ok()?;
-    let chart: Chart = serde_json::from_value(version).ok().filter(|chart: &Chart| chart.is_of(name))?;
+/// What is said of a version makes no sense here.
+struct Unreadable;
+
+/// A version that can be offered: of this name, with a version that can be sorted and a file that can be fetched. None for one that was
+/// removed.
+fn listed(version: Value, base: &str, name: &str) -> Result<Option<Listed>, Unreadable> {
+    let place = Place::deserialize(&version).map_err(|_| Unreadable)?;
     if place.removed == Some(true) {
-        return None;
+        return Ok(None);
     }
-    let url = place.urls?.iter().find_map(|url| join(base, url))?;
+    let chart = serde_json::from_value(version).ok().filter(|chart: &Chart| chart.is_of(name));
+    let chart = chart.ok_or(Unreadable)?;
+    let url = place.urls.iter().flatten().find_map(|url| join(base, url)).ok_or(Unreadable)?;
     let digest = place.digest.map(|text| text.trim_start_matches("sha256:").to_ascii_lowercase());
     let digest = digest.filter(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    Some(Listed { chart, created: place.created.unwrap_or_default(), digest, url })
+    Ok(Some(Listed { chart, created: place.created.unwrap_or_default(), digest, url }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{UpstreamIndex, read};
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     const INDEX: &str = "apiVersion: v1\nentries:\n  demo:\n  - apiVersion: v2\n    name: demo\n    version: 1.0.0\n    created: 2026-01-02T03:04:05.6-06:00\n    \
         digest: abababababababababababababababababababababababababababababababab\n    urls:\n    - https://files.test/demo-1.0.0.tgz\n  \
@@ -246,7 +264,9 @@ mod tests {
 
     #[test]
     fn what_can_be_offered_is_read() {
-        let listing = read(INDEX.as_bytes(), "https://a.test/x/index.yaml", None).unwrap();
+        let UpstreamIndex { listing, left_out } =
+            read(INDEX.as_bytes(), "https://a.test/x/index.yaml", None).unwrap();
+        assert_eq!(left_out, BTreeMap::from([("demo".to_owned(), 4)]));
         assert_eq!(listing.keys().collect::<Vec<_>>(), ["demo"]);
         let demo = &listing["demo"];
         let urls: Vec<&str> = demo.iter().map(|one| one.url.as_str()).collect();
@@ -256,8 +276,9 @@ mod tests {
             ("2026-01-02T03:04:05.6-06:00", None)
         );
         let json = "{\"apiVersion\": \"v1\", \"entries\": {\"a\": [{\"name\": \"a\", \"version\": \"1.0.0\", \"urls\": [\"a.tgz\"]}]}}";
-        assert_eq!(read(json.as_bytes(), "https://a.test/", None).unwrap().len(), 1);
-        assert!(read(b"apiVersion: v1\nentries:\n", "https://a.test/", None).unwrap().is_empty());
+        assert_eq!(read(json.as_bytes(), "https://a.test/", None).unwrap().listing.len(), 1);
+        let empty = read(b"apiVersion: v1\nentries:\n", "https://a.test/", None);
+        assert_eq!(empty, Some(UpstreamIndex::default()));
         for none in ["", "<html>", "entries: {}", "apiVersion: v2\nentries: {}", "[]"] {
             assert!(read(none.as_bytes(), "https://a.test/", None).is_none(), "{none}");
         }
@@ -277,7 +298,8 @@ mod tests {
             serde::de::DeserializeSeed::deserialize(index, text)
         });
         assert_eq!(blocks, whole.unwrap());
-        assert!(super::in_blocks(INDEX, "https://a.test/", Some("other")).unwrap().is_empty());
+        let other = super::in_blocks(INDEX, "https://a.test/", Some("other"));
+        assert_eq!(other, Some(UpstreamIndex::default()));
     }
 
     proptest! {

@@ -49,6 +49,7 @@ impl Format for Maven {
             .ecosystem("Maven")
             .purl("maven", ":")
             .kinds(&["hosted", "proxy", "group"])
+            .file_dates()
             .checks_username()
             .open_requests(&[])
             // Most of its clients show the status line and no body.

@@ -133,10 +133,18 @@ pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Re
     }
     let mut left_out = cx.left_out();
     for proxy in cx.proxies()? {
-        let answer = left_out.unless_failed(proxy, proxy::pass_on(cx, proxy, "-/npm/v1/keys"))?;
-        let Some(Content::Blob(blob)) = answer else { continue };
-        let document: Value = serde_json::from_slice(&blob.read_all(KEYS)?).unwrap_or_default();
+        let Some(document) = left_out.unless_failed(proxy, keys_of(cx, proxy))? else { continue };
         keys.extend(document.get("keys").and_then(Value::as_array).into_iter().flatten().cloned());
     }
     Ok(Response::json(&json!({"keys": keys}))?.revalidate())
+}
+
+/// An upstream's keys; none where it tells none.
+fn keys_of(cx: &Context, proxy: &Repository) -> Result<Option<Value>, Failure> {
+    match proxy::pass_on(cx, proxy, "-/npm/v1/keys")? {
+        Some(Content::Blob(blob)) => {
+            Ok(Some(serde_json::from_slice(&blob.read_all(KEYS)?).unwrap_or_default()))
+        }
+        _ => Ok(None),
+    }
 }

@@ -120,7 +120,7 @@ struct Sorted {
     denied: BTreeMap<String, String>,
 }
 
-/// Those versions that may be offered, and why others are not. One of which nobody says how old it is counts as new.
+/// Those versions that may be offered, and why others are not.
 fn sort_out(
     proxy: &Repository,
     name: &Name,
@@ -161,6 +161,7 @@ pub(crate) fn add(
     if alone && packument.versions().len() >= MANY {
         let withdrawn = withdrawn::find(proxy, name, &upstream.known)?;
         UpstreamPieces { proxy, name, packument, offered }.add(rendering)?;
+        cx.log().left_out(name.as_str(), "versions", packument.left_out());
         for (number, version) in withdrawn {
             rendering.add_beside_pieces(&number, &version.piece)?;
         }
@@ -171,6 +172,7 @@ pub(crate) fn add(
         version.piece.time = *time;
         rendering.add(number, &version.piece)
     })?;
+    cx.log().left_out(name.as_str(), "versions", packument.left_out());
     for (number, version) in withdrawn::find(proxy, name, &upstream.known)? {
         rendering.add_untagged(&number, &version.piece)?;
     }
@@ -201,6 +203,7 @@ fn find(
     if kept.is_none() {
         upstream.judge_asked(proxy, name, number)?;
     }
+    cx.log().left_out(name.as_str(), "versions", upstream.packument.left_out());
     Ok(kept)
 }
 

@@ -9,6 +9,7 @@ use packhouse_sdk::json_scan::{self, Member, Outline, Span};
 use packhouse_sdk::{Blob, Digest, Error, PieceParts, ReadAt, Repository};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of an upstream's packument. The largest that are known have a fifth of it.
@@ -28,6 +29,8 @@ pub(crate) struct Packument {
     body: Blob,
     pub(crate) digest: Digest,
     outline: Outline,
+    /// The numbers of those versions that could not be read so far.
+    unreadable: RefCell<BTreeSet<String>>,
 }
 
 /// Finds what lies where in a document, unless that was found before: the pass over the largest takes longer than all else that a
@@ -67,7 +70,7 @@ impl Packument {
     pub(crate) fn open(proxy: &Repository, body: Blob, name: &Name) -> Result<Self, Error> {
         let digest = body.sha256()?;
         let outline = outline(proxy, &body, &digest)?;
-        let packument = Self { body, digest, outline };
+        let packument = Self { body, digest, outline, unreadable: RefCell::default() };
         match packument.member::<Value>("name")? {
             Some(Value::String(said)) if said == name.as_str() => Ok(packument),
             _ => Err(no_packument("it does not say that it is of this package")),
@@ -104,7 +107,20 @@ impl Packument {
     pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<UpstreamVersion>, Error> {
         let Some(span) = self.outline.inner(number) else { return Ok(None) };
         let bytes = self.body.read_exact_at(span.start, bounded(span, MEMBER_LIMIT)?)?;
-        read_version(name, number, &bytes)
+        self.read(name, number, &bytes)
+    }
+
+    fn read(&self, name: &Name, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
+        let version = read_version(name, number, bytes)?;
+        if version.is_none() {
+            self.unreadable.borrow_mut().insert(number.to_owned());
+        }
+        Ok(version)
+    }
+
+    /// How many of its versions could not be read so far.
+    pub(crate) fn left_out(&self) -> usize {
+        self.unreadable.borrow().len()
     }
 
     /// Its versions, in their order.
@@ -133,7 +149,7 @@ impl Packument {
             let from = usize::try_from(span.start - start).unwrap_or(usize::MAX);
             let bytes = window.get(from..).and_then(|rest| rest.get(..usize::try_from(length).ok()?));
             let bytes = bytes.ok_or_else(|| no_packument("it ends too soon"))?;
-            if let Some(version) = read_version(name, number, bytes)? {
+            if let Some(version) = self.read(name, number, bytes)? {
                 take(number, version)?;
             }
         }

@@ -1,5 +1,5 @@
 //! Container images and other artifacts as a format plugin: the OCI distribution specification 1.1 under `/v2/`, as docker,
-//! podman, skopeo, crane, oras, helm and everything else that speaks it.
+//! podman, skopeo, crane, oras, helm and everything else that speaks it, and under `v2/` below each repository's own address.
 //!
 //! Manifests are kept byte for byte and found by their digest; tags, referrers and the parts of an index are records that
 //! point to them. docs/formats/oci.md says what is served and what was decided.
@@ -79,24 +79,33 @@ impl Format for Oci {
 
     fn routes(router: &mut Router) {
         router.claim("root", root::routes);
-        router.claim("image", |router| {
-            router.get("/{image..}/manifests/{reference}", manifests::plan, manifests::get);
-            router.put("/{image..}/manifests/{reference}", publish::plan, publish::put);
-            router.delete("/{image..}/manifests/{reference}", delete::plan, delete::delete);
-            for uploads in ["/{image..}/blobs/uploads/", "/{image..}/blobs/uploads"] {
-                router.post(uploads, uploads::plan_begin, uploads::begin);
-            }
-            let upload = "/{image..}/blobs/uploads/{upload}";
-            router.get(upload, uploads::plan_status, uploads::status);
-            router.patch(upload, uploads::plan_add, uploads::add);
-            router.put(upload, uploads::plan_finish, uploads::finish);
-            router.delete(upload, uploads::plan_cancel, uploads::cancel);
-            router.get("/{image..}/blobs/{digest}", layers::plan, layers::get);
-            router.get("/{image..}/tags/list", tags::plan, tags::list);
-            router.get("/{image..}/referrers/{digest}", referrers::plan, referrers::list);
-            root::refuse_the_rest(router);
+        router.claim("image", image_routes);
+        // Each repository is also a registry of its own, so that dockerd can have it as a mirror: the images that dockerd asks a mirror
+        // for are named without the repository.
+        router.below("v2", |router| {
+            root::registry_routes(router);
+            image_routes(router);
         });
     }
+}
+
+/// The rows of a repository's images.
+fn image_routes(router: &mut Router) {
+    router.get("/{image..}/manifests/{reference}", manifests::plan, manifests::get);
+    router.put("/{image..}/manifests/{reference}", publish::plan, publish::put);
+    router.delete("/{image..}/manifests/{reference}", delete::plan, delete::delete);
+    for uploads in ["/{image..}/blobs/uploads/", "/{image..}/blobs/uploads"] {
+        router.post(uploads, uploads::plan_begin, uploads::begin);
+    }
+    let upload = "/{image..}/blobs/uploads/{upload}";
+    router.get(upload, uploads::plan_status, uploads::status);
+    router.patch(upload, uploads::plan_add, uploads::add);
+    router.put(upload, uploads::plan_finish, uploads::finish);
+    router.delete(upload, uploads::plan_cancel, uploads::cancel);
+    router.get("/{image..}/blobs/{digest}", layers::plan, layers::get);
+    router.get("/{image..}/tags/list", tags::plan, tags::list);
+    router.get("/{image..}/referrers/{digest}", referrers::plan, referrers::list);
+    root::refuse_the_rest(router);
 }
 
 packhouse_sdk::export!(Oci, upkeep, present, retention);

@@ -68,7 +68,7 @@ pub(crate) fn digest(text: &str) -> Result<Digest, Failure> {
     digest.ok().filter(|digest| digest.algorithm() == "sha256").ok_or_else(failure::bad_digest)
 }
 
-/// The repository's name, which ends the claim's address.
+/// The repository's name, which ends its own address and the claim's.
 pub(crate) fn repository<'a>(request: &'a Request) -> &'a str {
     request.address().rsplit('/').next().unwrap_or_default()
 }
@@ -83,7 +83,9 @@ pub(crate) fn repository_of(name: &str) -> Option<&str> {
 pub(crate) fn location(request: &Request, image: &str, rest: &str) -> String {
     let address = request.address().split_once("://").map_or("", |(_, address)| address);
     let path = address.find('/').and_then(|at| address.get(at..)).unwrap_or_default();
-    format!("{path}/{image}/{rest}")
+    // Below a claim the address begins with it.
+    let registry = if request.claim.is_none() { "/v2" } else { "" };
+    format!("{path}{registry}/{image}/{rest}")
 }
 
 fn is_repository(text: &str) -> bool {

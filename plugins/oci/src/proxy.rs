@@ -30,8 +30,8 @@ const FOR_GOOD: Freshness = Freshness::Seconds(u32::MAX);
 /// The manifest, or none where the upstream has none.
 ///
 /// # Errors
-/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB; 502 where the upstream cannot be asked, or sends something
-/// else.
+/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB, and 502 where a group is asked; 502 where the upstream cannot be
+/// asked, or sends something else.
 pub(crate) fn manifest(
     cx: &Context,
     proxy: &Repository,
@@ -213,17 +213,15 @@ impl<'a> ManifestRequest<'a> {
             return Ok(None);
         }
         let (media_type, kept) = (media_type(&reply)?, header(&reply, "age")?.is_some());
-        let body = reply.body().map_err(too_large)?;
+        let failed = |error| self.failed(error);
+        let body = reply.body().map_err(failed)?;
         // A client that sees the head of an answer relies on it: the limit is judged before.
-        let size = body.size().map_err(too_large)?;
-        if size > MANIFEST_LIMIT {
-            return Err(too_large(Error::TooLarge(size)));
-        }
+        body.size().map_err(failed)?;
         // What is kept was read when it came.
-        if !kept && !is_one(&body.read_all(MANIFEST_LIMIT).map_err(too_large)?, &media_type) {
+        if !kept && !is_one(&body.read_all(MANIFEST_LIMIT).map_err(failed)?, &media_type) {
             return Err(unusable("it sent what is no manifest"));
         }
-        let own = body.sha256().map_err(too_large)?;
+        let own = body.sha256().map_err(failed)?;
         let digest = digest.unwrap_or(&own);
         self.note_parts(digest, &body, owners)?;
         let answer = Response::blob(body).content_type(media_type);
@@ -243,8 +241,19 @@ impl ManifestRequest<'_> {
         if owners.is_empty() || !self.is_judged {
             return Ok(());
         }
-        let bytes = body.read_all(MANIFEST_LIMIT).map_err(too_large)?;
+        let bytes = body.read_all(MANIFEST_LIMIT).map_err(|error| self.failed(error))?;
         parts::note(self.proxy, self.image, digest, &bytes, &owners)
+    }
+
+    /// Why a manifest cannot be had. Rule R8 of the specification: of a proxy that is asked itself, one that is too large is 413. A group
+    /// leaves that member out.
+    fn failed(&self, error: Error) -> Failure {
+        match error {
+            Error::UpstreamTooLarge { size, .. } if self.cx.target().is_ok_and(Repository::is_proxy) => {
+                too_large(size)
+            }
+            error => unreachable(error),
+        }
     }
 }
 
@@ -366,15 +375,12 @@ fn unusable(what: &str) -> Failure {
 
 fn unreachable(error: Error) -> Failure {
     match error {
-        Error::Unavailable(why) => unusable(&why),
-        Error::TooLarge(bytes) => unusable(&format!("it sent more than is allowed: {bytes} bytes")),
+        Error::Unavailable(why) | Error::UpstreamTooLarge { why, .. } => unusable(&why),
         other => other.into(),
     }
 }
 
-/// Rule R8 of the specification.
-fn too_large(error: Error) -> Failure {
-    let Error::TooLarge(observed) = error else { return unreachable(error) };
+fn too_large(observed: u64) -> Failure {
     let sizes = json!({
         "code": "scan_block_size_cap",
         "limit_bytes": MANIFEST_LIMIT,

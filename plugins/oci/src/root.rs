@@ -11,6 +11,13 @@ pub(crate) fn routes(router: &mut Router) {
     refuse_the_rest(router);
 }
 
+/// The same rows of one repository's registry. There the catalogue is refused to those who may read the repository: a request below a
+/// repository's address is never answered before its credential is judged.
+pub(crate) fn registry_routes(router: &mut Router) {
+    router.get("/", plan_ping, ping);
+    router.get("/_catalog", plan_ping, catalog);
+}
+
 /// Rows behind all others, which refuse in the protocol's words.
 pub(crate) fn refuse_the_rest(router: &mut Router) {
     for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
@@ -19,7 +26,7 @@ pub(crate) fn refuse_the_rest(router: &mut Router) {
     }
 }
 
-/// A credential, and no more: clients learn here how to get one.
+/// A credential, and no more: clients learn here how to get one. A repository that anyone may read needs none.
 fn plan_ping(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::read())
 }
@@ -40,11 +47,11 @@ fn catalog(_cx: &Context, _request: &Request, _params: &Params) -> Result<Respon
     Err(refused.detail(&json!({"instead": instead})).header("allow", ""))
 }
 
-fn refuse(request: &Request, _params: &Params) -> Result<Intent, Failure> {
-    let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
-    Err(match request.claim.as_deref() {
-        Some("image") => below_a_repository(request, &path)?,
-        _ => below_nothing(&path),
+fn refuse(request: &Request, params: &Params) -> Result<Intent, Failure> {
+    let path: Vec<&str> = params.segments("path").iter().map(String::as_str).collect();
+    Err(match (request.claim.as_deref(), path.as_slice()) {
+        (Some("root"), path) | (None, path @ ([] | ["_catalog"])) => below_nothing(path),
+        (_, path) => below_a_repository(request, path)?,
     })
 }
 

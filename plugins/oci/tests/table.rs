@@ -5,6 +5,8 @@
 mod conformance;
 #[path = "table/manifests.rs"]
 mod manifests;
+#[path = "table/mirror.rs"]
+mod mirror;
 #[path = "table/uploads.rs"]
 mod uploads;
 
@@ -22,7 +24,8 @@ const OTHER: &str = "another layer";
 
 /// Rows for a hosted repository called `releases` in which nothing is yet.
 pub(crate) fn cases() -> Vec<Case> {
-    [names(), nothing_here(), uploads::cases(), manifests::cases(), conformance::cases()].concat()
+    let rest = [uploads::cases(), manifests::cases(), conformance::cases(), mirror::cases()].concat();
+    [names(), nothing_here(), rest].concat()
 }
 
 /// The digest of these bytes.

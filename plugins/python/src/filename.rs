@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Tar,
     /// `.zip`, as some projects still publish their source.
     Zip,
+    /// One that nobody can publish here, by the upload form's word for it: another server had it.
+    Other(&'static str),
 }
 
 impl Kind {
@@ -24,6 +26,7 @@ impl Kind {
         match self {
             Self::Wheel => "bdist_wheel",
             Self::Tar | Self::Zip => "sdist",
+            Self::Other(filetype) => filetype,
         }
     }
 }
@@ -43,6 +46,12 @@ impl Filename {
     /// The reading in which it is a file of this project, of whatever version.
     pub(crate) fn of_project(text: &str, project: &str) -> Option<Self> {
         Self::readings(text).ok()?.into_iter().find(|reading| reading.project == project)
+    }
+
+    /// A file of this name that is of a kind that nobody can publish here.
+    pub(crate) fn other(text: &str, filetype: &'static str, project: &str, version: Version) -> Self {
+        let (kind, project) = (Kind::Other(filetype), project.to_owned());
+        Self { kind, project, version, variant: text.to_ascii_lowercase() }
     }
 
     /// The reading in which it is a file of this version of this project.

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 
 /// Fields that are read, and the bytes that each may have. What else the form holds is what the file's metadata say, and is
 /// taken from there.
-const FIELDS: [(&str, u64); 10] = [
+const FIELDS: [(&str, u64); 11] = [
     (":action", 100),
     ("protocol_version", 100),
     ("filetype", 100),
     ("name", 1000),
     ("version", 1000),
     ("metadata_version", 100),
+    ("requires_python", 1000),
     ("md5_digest", 1000),
     ("sha256_digest", 1000),
     ("blake2_256_digest", 1000),

@@ -140,10 +140,9 @@ impl File {
         // Of a source, only what its PKG-INFO says unchangeably could be announced; few do, and installers build it anyway.
         let wheel = filename.ends_with(".whl");
         Self {
-            metadata: if wheel {
-                Metadata::Sha256(record.metadata.hex().to_owned())
-            } else {
-                Metadata::Absent
+            metadata: match record.metadata.as_ref().filter(|_| wheel) {
+                Some(digest) => Metadata::Sha256(digest.hex().to_owned()),
+                None => Metadata::Absent,
             },
             filename,
             version: record.version.clone(),

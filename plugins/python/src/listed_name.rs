@@ -57,6 +57,14 @@ impl ListedKind {
     }
 }
 
+/// The name of a project's file, of whatever kind. None for another project's, and where it tells no version of PEP 440.
+pub(crate) fn read(filename: &str, project: &str) -> Option<Filename> {
+    Filename::of_project(filename, project).or_else(|| {
+        let version = Version::parse(&version_of(filename, project)?)?;
+        Some(Filename::other(filename, ListedKind::of(filename)?.packagetype, project, version))
+    })
+}
+
 /// The version of a project's file, where this is one's name: normalised, or as it stands there if it is not a version of PEP 440.
 pub(crate) fn version_of(filename: &str, project: &str) -> Option<String> {
     if let Some(read) = Filename::of_project(filename, project) {
@@ -108,6 +116,32 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_any_kind_is_read_where_its_version_is_one() {
+        for (filename, expected) in [
+            ("Twisted-20.3.0.tar.bz2", Some(("sdist", "20.3.0", "twisted-20.3-twisted-20.3.0.tar.bz2"))),
+            (
+                "twisted-20.3.0.win32-py2.7.exe",
+                Some(("bdist_wininst", "20.3.0", "twisted-20.3-twisted-20.3.0.win32-py2.7.exe")),
+            ),
+            ("Twisted-20.3.0.tar.gz", Some(("sdist", "20.3.0", "twisted-20.3-tar.gz"))),
+            (
+                "Twisted-20.3.0-py3-none-any.whl",
+                Some(("bdist_wheel", "20.3.0", "twisted-20.3-py3-none-any.whl")),
+            ),
+            ("twisted-trunk-r1234.zip", None),
+            ("Twisted-2004d.tar.bz2", None),
+            ("other-1.0.egg", None),
+            ("twisted-1.0.txt", None),
+        ] {
+            let read = read(filename, "twisted");
+            let told = read.map(|read| (read.kind.filetype(), read.version.to_string(), read.key()));
+            let expected =
+                expected.map(|(filetype, version, key)| (filetype, version.to_owned(), key.to_owned()));
+            assert_eq!(told, expected, "{filename}");
+        }
+    }
+
+    #[test]
     fn what_is_not_a_file_of_the_project_has_none() {
         for filename in [
             "other-1.0.tar.bz2",
@@ -126,7 +160,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_name_is_read(filename in "[a-z0-9._+!-]{0,30}(\\.egg|\\.tgz|\\.exe)?|.{0,40}") {
-            let _ = version_of(&filename, "a");
+            if let Some(read) = read(&filename, "a") {
+                prop_assert_eq!(Some(read.version.to_string()), version_of(&filename, "a"));
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::name;
 use crate::version::Version;
+use std::borrow::Cow;
 
 /// Bytes of the document: a description can be long.
 pub(crate) const LIMIT: u64 = 4 << 20;
@@ -18,10 +19,14 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Reads a document; the error is a sentence. It must say its version, and the name and version of what it describes.
+    /// Reads a document; the error is a sentence. It must say its version, and the name and version of what it describes. Bytes that are
+    /// not UTF-8 are Latin-1, as old tools wrote them.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let text = core::str::from_utf8(bytes).map_err(|_| "its metadata are not UTF-8".to_owned())?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = match core::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(bytes.iter().copied().map(char::from).collect::<String>()),
+        };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut metadata = Self::default();
         let mut rest = text;
         while let Some((line, after)) = next_line(rest) {
@@ -80,11 +85,7 @@ impl Metadata {
 
     /// Which Pythons it runs on, where that is said in a form that clients can read.
     pub(crate) fn requires_python(&self) -> Option<&str> {
-        let readable = |text: &&str| {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"<>=!~.,*+- ".contains(&byte);
-            !text.is_empty() && text.len() <= 200 && text.bytes().all(plain)
-        };
-        self.get("requires-python").filter(readable)
+        self.get("requires-python").filter(|text| is_python_requirement(text))
     }
 
     /// The licence that its author states: the expression, else what a classifier says, else the first line of the old field.
@@ -104,6 +105,12 @@ impl Metadata {
         let line = self.get("summary").unwrap_or_default().lines().next().unwrap_or_default();
         line.chars().filter(|symbol| !symbol.is_control()).take(512).collect()
     }
+}
+
+/// Whether clients can read this as versions of Python.
+pub(crate) fn is_python_requirement(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"<>=!~.,*+- ".contains(&byte);
+    !text.is_empty() && text.len() <= 200 && text.bytes().all(plain)
 }
 
 /// The next line without its end, and what follows. None at the end.
@@ -162,6 +169,8 @@ mod tests {
             assert!(error.contains(wrong), "{text:?}: {error}");
         }
         assert!(Metadata::parse(b"Name: \xff").is_err());
+        let latin = [whole.as_bytes(), b"Summary: caf\xe9\n"].concat();
+        assert_eq!(Metadata::parse(&latin).unwrap().summary(), "caf\u{e9}");
         let odd = Metadata::parse(format!("{whole}Requires-Python: <&>\n").as_bytes()).unwrap();
         assert_eq!(odd.requires_python(), None);
     }

@@ -9,7 +9,8 @@ use crate::{Python, name};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{
-    Attestation, Context, Dependency, Failure, Present, Presentation, ReadAt, Readme, Repository, VersionId,
+    Attestation, Context, Dependency, Digest, Failure, Present, Presentation, ReadAt, Readme, Repository,
+    VersionId,
 };
 use serde_json::Value;
 
@@ -26,11 +27,22 @@ impl Present for Python {
             return Ok(Presentation::default());
         }
         let files = files(repository, &project, &key_of(&id.version))?;
+        if files.is_empty() {
+            return Err(missing());
+        }
+        let described: Vec<(&str, &Digest)> = files
+            .iter()
+            .filter_map(|(file, record)| Some((file.as_str(), record.metadata.as_ref()?)))
+            .collect();
         // A wheel says more than a source, whose requirements may be found out when it is built.
-        let best = files.iter().find(|(file, _)| file.ends_with(".whl")).or(files.first());
-        let (_, record) = best.ok_or_else(missing)?;
-        let bytes = repository.recorded_blob(&record.metadata)?.read_all(metadata::LIMIT)?;
-        let metadata = Metadata::parse(&bytes).unwrap_or_default();
+        let best = described.iter().find(|(file, _)| file.ends_with(".whl")).or(described.first());
+        let metadata = match best {
+            Some((_, digest)) => {
+                let bytes = repository.recorded_blob(digest)?.read_all(metadata::LIMIT)?;
+                Metadata::parse(&bytes).unwrap_or_default()
+            }
+            None => Metadata::default(),
+        };
         let mut attestations = Vec::new();
         for (file, record) in &files {
             attestations.extend(stated(repository, &project, file, record)?);

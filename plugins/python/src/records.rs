@@ -100,8 +100,9 @@ pub(crate) struct FileRecord {
     pub(crate) blake2: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) requires_python: Option<String>,
-    /// Its METADATA or PKG-INFO.
-    pub(crate) metadata: Digest,
+    /// Its METADATA or PKG-INFO. None where a file that another server had has none that installers can read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Digest>,
     /// A signature of who published it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Digest>,
@@ -116,7 +117,8 @@ pub(crate) struct FileRecord {
 impl FileRecord {
     /// Every blob that it keeps alive.
     pub(crate) fn blobs(&self) -> Vec<Digest> {
-        let mut blobs = vec![self.sha256.clone(), self.metadata.clone()];
+        let mut blobs = vec![self.sha256.clone()];
+        blobs.extend(self.metadata.clone());
         blobs.extend(self.signature.clone());
         blobs.extend(self.provenance.clone());
         blobs.extend(self.sboms.iter().cloned());

@@ -1,18 +1,20 @@
-//! `POST`: a file, once everything that is said of it agrees: the form, its digests, its name and its own metadata.
+//! `POST`: a file, once everything that is said of it agrees: the form, its digests, its name and its own metadata. A file that another
+//! server had is taken as that server had it.
 
 use crate::answer::bad;
-use crate::archive::{self, Found};
+use crate::archive::{self, Found, Rules};
 use crate::attestation::{self, Attested};
 use crate::filename::Filename;
 use crate::form::{self, Form};
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
 use crate::status::Status;
 use crate::version::Version;
-use crate::{FILE_LIMIT, busy, name};
+use crate::{FILE_LIMIT, busy, listed_name, metadata, name};
 use packhouse_sdk::{
     Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy, Repository,
     Request, Response, Settings, Statement, Step, Transaction, Version as Shown, VersionDocument, VersionId,
 };
+use packhouse_zip::ArchiveError;
 
 /// Bytes of a form: besides the file it holds its metadata once more.
 pub(crate) const FORM_LIMIT: u64 = FILE_LIMIT + (16 << 20);
@@ -23,7 +25,8 @@ pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, F
 
 pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let form = Form::read(request.take_parts())?;
-    let filename = named(&form)?;
+    let rules = if request.is_moved() { Rules::Moved } else { Rules::New };
+    let filename = named(&form, rules)?;
     form.check_digests()?;
     let repository = cx.target()?;
     let settings = Settings::of(repository)?;
@@ -38,20 +41,40 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     if let Some(answer) = slot.taken(&settings, &sha256) {
         return answer;
     }
-    let found = archive::inspect(&filename, &form.content)
-        .map_err(|fault| archive::failure(fault, &form.filename))?;
+    let found = inspect(cx, &form, &filename, rules)?;
     let upload = Upload::keep(cx, form, filename, &found, sha256)?;
     upload.store(repository, &settings, slot)
 }
 
-/// What the form says that the file is, where its name says the same.
-fn named(form: &Form) -> Result<Filename, Failure> {
-    let (said_name, said_version) = (form.need("name")?, form.need("version")?);
+/// What an archive holds. A moved file is taken without its metadata where they cannot be read.
+fn inspect(cx: &Context, form: &Form, filename: &Filename, rules: Rules) -> Result<Found, Failure> {
+    match archive::inspect(filename, &form.content, rules) {
+        Err(ArchiveError::Refused(reason)) if rules == Rules::Moved => {
+            let fields = [("file", form.filename.as_str()), ("reason", reason.as_str())];
+            cx.log().warn("a moved file is served without its metadata", &fields);
+            Ok(Found::default())
+        }
+        found => found.map_err(|fault| archive::failure(fault, &form.filename)),
+    }
+}
+
+/// Reads which file the form is about. The file's name must say the same; of a moved file it alone says the version.
+fn named(form: &Form, rules: Rules) -> Result<Filename, Failure> {
+    let said_name = form.need("name")?;
     let project =
         name::project(said_name).ok_or_else(|| bad(format!("{said_name:?} is no name of a project")))?;
-    let version = Version::parse(said_version)
-        .ok_or_else(|| bad(format!("{said_version:?} is no version as PEP 440 has them")))?;
-    let filename = Filename::of(&form.filename, &project, &version).map_err(bad)?;
+    let filename = match rules {
+        Rules::New => {
+            let said_version = form.need("version")?;
+            let version = Version::parse(said_version)
+                .ok_or_else(|| bad(format!("{said_version:?} is no version as PEP 440 has them")))?;
+            Filename::of(&form.filename, &project, &version).map_err(bad)?
+        }
+        Rules::Moved => listed_name::read(&form.filename, &project).ok_or_else(|| {
+            let called = &form.filename;
+            bad(format!("{called:?} is not called as a file of {project} with a version of PEP 440"))
+        })?,
+    };
     match form.get("filetype") {
         Some(said) if said != filename.kind.filetype() => {
             let is = filename.kind.filetype();
@@ -152,7 +175,8 @@ impl Upload {
     ) -> Result<Self, Failure> {
         let repository = cx.target()?;
         repository.keep(&form.content)?;
-        let metadata = repository.keep(&cx.write_blob(&found.bytes)?)?;
+        let metadata =
+            found.bytes.as_ref().map(|bytes| repository.keep(&cx.write_blob(bytes)?)).transpose()?;
         let mut statements = Vec::new();
         let provenance = match form.get("attestations") {
             Some(text) => {
@@ -174,27 +198,14 @@ impl Upload {
             time: cx.now(),
             md5: form.content.digest("md5")?.hex().to_owned(),
             blake2: form.content.digest("blake2b-256")?.hex().to_owned(),
-            requires_python: found.metadata.requires_python().map(str::to_owned),
+            requires_python: requires_python(&form, found).map(str::to_owned),
             metadata,
             signature,
             provenance,
             sboms: sboms.iter().map(|sbom| sbom.digest.clone()).collect(),
         };
-        let display = found.metadata.get("name").unwrap_or(&filename.project).to_owned();
-        let version = VersionRecord {
-            version: record.version.clone(),
-            summary: found.metadata.summary(),
-            license: found.metadata.license(),
-        };
-        Ok(Self {
-            filename,
-            called: form.filename,
-            record,
-            project: ProjectRecord { name: display },
-            version,
-            statements,
-            sboms,
-        })
+        let (project, version) = described(repository, &filename, found)?;
+        Ok(Self { filename, called: form.filename, record, project, version, statements, sboms })
     }
 
     fn store(
@@ -253,6 +264,37 @@ impl Upload {
         }
         Ok(())
     }
+}
+
+/// Which Pythons a file runs on. The form tells it of a file that does not tell it itself.
+fn requires_python<'a>(form: &'a Form, found: &'a Found) -> Option<&'a str> {
+    match &found.metadata {
+        Some(metadata) => metadata.requires_python(),
+        None => form.get("requires_python").filter(|text| metadata::is_python_requirement(text)),
+    }
+}
+
+/// What a file says of its project and its version. One that says nothing leaves what other files have said.
+fn described(
+    repository: &Repository,
+    filename: &Filename,
+    found: &Found,
+) -> Result<(ProjectRecord, VersionRecord), Failure> {
+    let Filename { project, version, .. } = filename;
+    if let Some(metadata) = &found.metadata {
+        let name = metadata.get("name").unwrap_or(project).to_owned();
+        let (summary, license) = (metadata.summary(), metadata.license());
+        return Ok((
+            ProjectRecord { name },
+            VersionRecord { version: version.to_string(), summary, license },
+        ));
+    }
+    let known = repository.get_json::<ProjectRecord>(&records::project(project))?;
+    let known_project = known.map_or_else(|| ProjectRecord { name: project.clone() }, |entry| entry.value);
+    let known = repository.get_json::<VersionRecord>(&records::version(project, &version.key()))?;
+    let (summary, license) =
+        known.map(|entry| (entry.value.summary, entry.value.license)).unwrap_or_default();
+    Ok((known_project, VersionRecord { version: version.to_string(), summary, license }))
 }
 
 /// Keeps the bills of materials that an archive brought along.

@@ -188,10 +188,12 @@ fn what_is_too_young_is_neither_listed_nor_served() {
 
     let excepted = proxy(&host, json!({"min_release_age_s": 86_400, "min_release_age_except": ["de*"]}));
     assert_eq!(page(&excepted)["files"].as_array().unwrap().len(), 1);
-    let ageless = proxy(&host, json!({"min_release_age_s": 1}));
+    let untimed = proxy(&host, json!({"min_release_age_s": 86_400}));
     let html = "<a href=\"demo-1.0.tar.gz\">demo-1.0.tar.gz</a>";
     host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", "text/html")], html.as_bytes());
-    assert_eq!(page(&ageless)["files"], json!([]), "nobody can say how old it is");
+    assert_eq!(page(&untimed)["files"], json!([]), "it is seen for the first time");
+    host.set_now(NOW + 2 * 86_400_000);
+    assert_eq!(page(&untimed)["files"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -128,6 +128,20 @@ pub(crate) fn wheel(name: &str, version: &str, more: &str) -> Vec<u8> {
     zip(&borrowed(&wheel_files(name, version, more)))
 }
 
+/// The same wheel with another content of the file whose name ends so.
+pub(crate) fn changed_wheel(
+    name: &str,
+    version: &str,
+    end: &str,
+    change: impl Fn(Vec<u8>) -> Vec<u8>,
+) -> Vec<u8> {
+    let mut files = wheel_files(name, version, "");
+    for (_, content) in files.iter_mut().filter(|(name, _)| name.ends_with(end)) {
+        *content = change(std::mem::take(content));
+    }
+    zip(&borrowed(&files))
+}
+
 /// As the zip's maker takes them.
 pub(crate) fn borrowed(files: &[(String, Vec<u8>)]) -> Vec<(&str, &[u8])> {
     files.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect()

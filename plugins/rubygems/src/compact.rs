@@ -81,10 +81,13 @@ pub(crate) struct Offered {
     pub(crate) line: String,
 }
 
-/// Reads an upstream's `info`, leaving out what is no version. None for what is no such document.
-pub(crate) fn read(text: &str) -> Option<Vec<Offered>> {
+/// Reads an upstream's `info`, leaving out what is no version, and counts how many lines that are. None for what is no such document.
+pub(crate) fn read(text: &str) -> Option<(Vec<Offered>, usize)> {
     let (_, lines) = text.split_once("---\n").or_else(|| text.ends_with("---").then_some((text, "")))?;
-    Some(lines.lines().filter_map(offered).collect())
+    let lines: Vec<&str> = lines.lines().filter(|line| !line.is_empty()).collect();
+    let read: Vec<Offered> = lines.iter().filter_map(|line| offered(line)).collect();
+    let left_out = lines.len() - read.len();
+    Some((read, left_out))
 }
 
 /// Reads a line. One that has anything but printable ASCII in it is none.
@@ -129,7 +132,8 @@ mod tests {
         let text = format!(
             "created\n---\n1.0 |checksum:{hex}\n1.1-java rake:>= 1&< 3,b:= 1|checksum:{hex},ruby:>= 2.7,created_at:2026-01-02T03:04:05Z\nnonsense\n../x y|z\n2.0 a:>= 0|\n"
         );
-        let all = read(&text).unwrap();
+        let (all, left_out) = read(&text).unwrap();
+        assert_eq!(left_out, 2);
         let numbers: Vec<&str> = all.iter().map(|one| one.number.as_str()).collect();
         assert_eq!(numbers, ["1.0", "1.1-java", "2.0"]);
         assert_eq!(

@@ -111,10 +111,12 @@ fn upstream_lines(
     each: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
 ) -> Result<Option<BTreeSet<String>>, Failure> {
     let Some(mut lines) = VersionLines::open(cx, proxy)? else { return Ok(None) };
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut left_out) = (BTreeSet::new(), 0);
     while let Some(page) = lines.page()? {
         let read = page.iter().filter_map(|line| Some((line.as_str(), compact::listed(line)?.0)));
-        let read: Vec<(&str, &str)> = read.filter(|(_, name)| !known.contains(*name)).collect();
+        let mut read: Vec<(&str, &str)> = read.collect();
+        left_out += page.len() - read.len();
+        read.retain(|(_, name)| !known.contains(*name));
         let names: BTreeSet<String> = read.iter().map(|(_, name)| (*name).to_owned()).collect();
         let names: Vec<String> = names.into_iter().collect();
         let withheld = proxy.withheld(&names)?;
@@ -125,6 +127,8 @@ fn upstream_lines(
             seen.extend(names);
         }
     }
+    // Which gems they are of cannot be read either.
+    cx.log().left_out("", "versions", left_out);
     Ok(Some(seen))
 }
 

@@ -38,11 +38,15 @@ pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Opt
 fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Found<Vec<Offered>>, Failure> {
     let target = format!("info/{gem}");
     let reply = cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?;
-    reply.look()?.try_map(|reply| listed(&reply.body()?, &target))
+    reply.look()?.try_map(|reply| {
+        let (versions, left_out) = listed(&reply.body()?, &target)?;
+        cx.log().left_out(gem, "versions", left_out);
+        Ok(versions)
+    })
 }
 
-/// The versions that the `info` at this address lists.
-fn listed(body: &Blob, target: &str) -> Result<Vec<Offered>, Failure> {
+/// The versions that the `info` at this address lists, and how many lines cannot be read.
+fn listed(body: &Blob, target: &str) -> Result<(Vec<Offered>, usize), Failure> {
     let text = body.text(INFO).map_err(|error| match error {
         Error::Invalid(_) => Error::Unavailable(format!("it is not UTF-8, for {target}")),
         other => other,
@@ -185,9 +189,8 @@ impl VersionLines {
     pub(crate) fn open(cx: &Context, proxy: &Repository) -> Result<Option<Self>, Failure> {
         let reply = cx.upstream("GET", "versions").limit(VERSIONS).metadata().start(proxy)?;
         let Some(body) = found(reply)? else { return Ok(None) };
-        if body.size()? > VERSIONS {
-            return Err(unexpected("it is larger than 128 MiB, for versions"));
-        }
+        // Waits until all of it is there, and right.
+        body.size()?;
         Ok(Some(Self { body, at: 0, rest: Vec::new(), begun: false, ended: false }))
     }
 

@@ -35,7 +35,7 @@ pub enum ReleaseVerdict {
     /// It may be neither.
     Withheld,
     /// It must have an age, and nothing tells when it was published. It is not listed; a fetch of its file is decided by the date of
-    /// that file.
+    /// that file, and where the file has none by when the server first saw the version.
     FileDecides,
 }
 
@@ -108,12 +108,37 @@ impl PackageRules {
         }
     }
 
-    /// Judges several releases of the package.
-    pub fn judge_all(&self, releases: &[Release], now: u64) -> JudgedReleases {
+    /// Whether a release must have an age, and its upstream states no time for it.
+    pub fn lacks_time(&self, release: &Release) -> bool {
+        self.judge(release, 0).verdict == ReleaseVerdict::FileDecides
+    }
+
+    /// Judges one release at `now`. If its upstream states no time for it, its age counts from `first_seen`, the moment in ms since
+    /// 1970 at which the server first saw it. Until it is old enough by that, its file may still show that it is older.
+    pub fn judge_seen(&self, release: &Release, first_seen: Option<u64>, now: u64) -> Judgement {
+        let judged = self.judge(release, now);
+        if judged.verdict != ReleaseVerdict::FileDecides || first_seen.is_none() {
+            return judged;
+        }
+        let seen = Release { published: first_seen, withdrawn: release.withdrawn, ..Release::default() };
+        let Judgement { verdict, until } = self.judge(&seen, now);
+        let verdict = if verdict == ReleaseVerdict::Offered { verdict } else { ReleaseVerdict::FileDecides };
+        Judgement { verdict, until }
+    }
+
+    /// Judges several releases of the package. `first_seen` holds, by version, the moments at which the server first saw those
+    /// whose upstream states no time.
+    pub fn judge_all(
+        &self,
+        releases: &[Release],
+        first_seen: &BTreeMap<String, u64>,
+        now: u64,
+    ) -> JudgedReleases {
         let mut judged =
             JudgedReleases { verdicts: Vec::with_capacity(releases.len()), ..JudgedReleases::default() };
         for release in releases {
-            let Judgement { verdict, until } = self.judge(release, now);
+            let seen = first_seen.get(&release.version).copied();
+            let Judgement { verdict, until } = self.judge_seen(release, seen, now);
             judged.verdicts.push(verdict);
             judged.until = earlier(judged.until, until);
         }
@@ -128,6 +153,8 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules, ReleaseVerdict};
     use ReleaseVerdict::{FileDecides, Offered, Withheld};
 
@@ -200,9 +227,45 @@ mod tests {
         let all = [published(0), published(99_000), published(95_000), withdrawn(None), Release::default()];
         let verdicts = vec![Offered, Withheld, Withheld, Withheld, FileDecides];
         assert_eq!(
-            rules.judge_all(&all, NOW),
+            rules.judge_all(&all, &BTreeMap::new(), NOW),
             JudgedReleases { verdicts, until: Some(105_000), ..JudgedReleases::default() }
         );
-        assert_eq!(rules.judge_all(&[], NOW), JudgedReleases::default());
+        assert_eq!(rules.judge_all(&[], &BTreeMap::new(), NOW), JudgedReleases::default());
+    }
+
+    #[test]
+    fn a_release_without_a_time_is_as_old_as_its_first_sight() {
+        let rules = rules(10, false).for_package("other");
+        for (release, first_seen, verdict, until) in [
+            (Release::default(), Some(90_000), Offered, None),
+            (Release::default(), Some(90_001), FileDecides, Some(100_001)),
+            (Release::default(), None, FileDecides, None),
+            // A time that is stated counts, whatever was seen.
+            (published(99_000), Some(0), Withheld, Some(109_000)),
+            (published(0), Some(NOW), Offered, None),
+            (withdrawn(None), Some(0), Withheld, None),
+        ] {
+            let judged = rules.judge_seen(&release, first_seen, NOW);
+            assert_eq!(judged, Judgement { verdict, until }, "{release:?} {first_seen:?}");
+        }
+        let all = ["1", "2", "3"].map(|version| Release::of(version, None, false));
+        let first_seen = BTreeMap::from([("1".to_owned(), 0), ("2".to_owned(), 95_000)]);
+        let judged = rules.judge_all(&all, &first_seen, NOW);
+        assert_eq!(judged.verdicts, [Offered, FileDecides, FileDecides]);
+        assert_eq!(judged.until, Some(105_000));
+    }
+
+    #[test]
+    fn only_a_release_that_needs_an_age_lacks_a_time() {
+        let lacks = |age, name, release: &Release| rules(age, false).for_package(name).lacks_time(release);
+        assert!(lacks(10, "other", &Release::default()));
+        for (age, name, release) in [
+            (0, "other", Release::default()),
+            (10, "lib", Release::default()),
+            (10, "other", published(NOW)),
+            (10, "other", withdrawn(None)),
+        ] {
+            assert!(!lacks(age, name, &release), "{age} {name} {release:?}");
+        }
     }
 }

@@ -54,6 +54,10 @@ impl HostRequest for wit::http::Request {
         Self::caller(self)
     }
 
+    fn is_moved(&self) -> bool {
+        Self::moved(self)
+    }
+
     fn take_body(&self) -> Option<Box<dyn HostBlob>> {
         Self::take_body(self).map(blob)
     }

@@ -160,6 +160,7 @@ pub(crate) struct CallRequest {
     pub(crate) headers: Pairs,
     pub(crate) address: String,
     pub(crate) caller: Option<String>,
+    pub(crate) is_moved: bool,
     pub(crate) body: RefCell<Option<MemoryBlob>>,
     pub(crate) parts: RefCell<Vec<HostPart>>,
 }
@@ -179,6 +180,10 @@ impl HostRequest for CallRequest {
 
     fn caller(&self) -> Option<String> {
         self.caller.clone()
+    }
+
+    fn is_moved(&self) -> bool {
+        self.is_moved
     }
 
     fn take_body(&self) -> Option<Box<dyn HostBlob>> {

@@ -12,6 +12,9 @@ use packhouse_sdk::host::HostPart;
 use packhouse_sdk::{Action, BodyPlan, Context, Failure, Format, Intent, Repository, Request, call};
 use std::cell::RefCell;
 
+/// The header of a publish of something that another server served before.
+const MOVED: &str = "packhouse-published-at";
+
 impl<F: Format> Mount<F> {
     pub(crate) fn upkeep(
         &self,
@@ -44,7 +47,7 @@ impl<F: Format> Mount<F> {
     }
 
     pub(crate) fn route(&self, request: &TestRequest, address: &Address) -> Result<Intent, Failure> {
-        let host = self.host_request(request, address);
+        let host = CallRequest { is_moved: false, ..self.host_request(request, address) };
         call::route::<F>(&self.read(request, address, &host))
     }
 
@@ -83,6 +86,7 @@ impl<F: Format> Mount<F> {
             headers: request.sent_headers(),
             address: format!("https://packhouse.test{}", path.replace("{repository}", &self.name)),
             caller: request.caller.clone(),
+            is_moved: request.headers.iter().any(|(name, _)| name == MOVED),
             ..CallRequest::default()
         }
     }

@@ -29,11 +29,12 @@ impl MemoryHost {
         let of = |field: &str| description.get(field).cloned().unwrap_or_default();
         let folding: Folding = serde_json::from_value(of("name_folding")).unwrap_or_default();
         let held_by = serde_json::from_value(of("held_by")).unwrap_or_default();
+        let file_dates = of("file_dates").as_bool().unwrap_or_default();
         let mut settings = with_defaults(&description, settings);
         fold_patterns(&mut settings, folding);
         let (kind, settings) = (kind.to_owned(), settings.to_string());
-        let repository =
-            RepositoryState { format, kind, settings, folding, held_by, ..RepositoryState::default() };
+        let rest = RepositoryState::default();
+        let repository = RepositoryState { format, kind, settings, folding, held_by, file_dates, ..rest };
         self.state.borrow_mut().repositories.insert(name.to_owned(), repository);
         Mount { host: self.clone(), name: name.to_owned(), format: PhantomData }
     }

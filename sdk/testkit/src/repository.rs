@@ -54,6 +54,26 @@ impl MemoryRepository {
         self.rights.note(&self.name, Read::Range(range, found));
     }
 
+    /// When those of these releases that lack a time were first judged, by version; the others are judged for the first time now.
+    fn first_seen(
+        &self,
+        package: &str,
+        releases: &[Release],
+        lacks_time: impl Fn(&Release) -> bool,
+    ) -> BTreeMap<String, u64> {
+        let now = self.rights.host.borrow().now;
+        self.change(|state| {
+            let by_file = state.file_dates;
+            let counts = |release: &&Release| !by_file && !release.version.is_empty() && lacks_time(release);
+            let mut found = BTreeMap::new();
+            for Release { version, .. } in releases.iter().filter(counts) {
+                let seen = state.first_seen.entry((package.to_owned(), version.clone())).or_insert(now);
+                found.insert(version.clone(), *seen);
+            }
+            found
+        })
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut RepositoryState) -> T) -> T {
         change(self.rights.host.borrow_mut().repositories.entry(self.name.clone()).or_default())
     }
@@ -186,8 +206,10 @@ impl HostRepository for MemoryRepository {
         }
         let rules: ReleaseRules =
             serde_json::from_str(&self.settings()).map_err(|error| Error::Other(error.to_string()))?;
+        let rules = rules.for_package(package);
+        let first_seen = self.first_seen(package, releases, |release| rules.lacks_time(release));
         let host = self.rights.host.borrow();
-        let mut verdicts = rules.for_package(package).judge_all(releases, host.now).verdicts;
+        let mut verdicts = rules.judge_all(releases, &first_seen, host.now).verdicts;
         for (verdict, release) in verdicts.iter_mut().zip(releases) {
             if host.withheld_versions.contains_key(&(package.to_owned(), release.version.clone())) {
                 *verdict = ReleaseVerdict::Withheld;

@@ -89,6 +89,8 @@ pub(crate) struct RepositoryState {
     /// Which spellings of a name are the same, and which keys hold a name, as the description has it.
     pub(crate) folding: Folding,
     pub(crate) held_by: Vec<String>,
+    /// Whether the age of versions counts from the dates of their files.
+    pub(crate) file_dates: bool,
     /// Whether no caller may read it.
     pub(crate) unreadable: bool,
     pub(crate) revision: u64,
@@ -99,6 +101,8 @@ pub(crate) struct RepositoryState {
     pub(crate) bytes: BTreeMap<String, Bytes>,
     pub(crate) uploads: BTreeMap<String, UploadState>,
     pub(crate) shown: BTreeMap<(String, String), Version>,
+    /// By package and version: when one of which no time is stated was first judged, in ms since 1970.
+    pub(crate) first_seen: BTreeMap<(String, String), u64>,
     /// Signed statements about what is shown.
     pub(crate) statements: Vec<Statement>,
     /// Documents that came with it.

@@ -433,6 +433,21 @@ fn releases_are_judged_by_the_settings() {
 }
 
 #[test]
+fn a_release_without_a_time_is_as_old_as_its_first_sight() {
+    let host = MemoryHost::new();
+    host.set_now(1_000_000);
+    host.mount::<Empty>("r", "proxy", json!({"min_release_age_s": 60}));
+    let proxy = call(&host, Some(Action::Read), "r").1;
+    let judge = |version: &str| proxy.judge_release("lib", Release::of(version, None, false));
+    assert_eq!(judge("1"), Ok(ReleaseVerdict::FileDecides));
+    host.set_now(1_059_999);
+    assert_eq!((judge("1"), judge("2")), (Ok(ReleaseVerdict::FileDecides), Ok(ReleaseVerdict::FileDecides)));
+    host.set_now(1_060_000);
+    assert_eq!((judge("1"), judge("2")), (Ok(ReleaseVerdict::Offered), Ok(ReleaseVerdict::FileDecides)));
+    assert_eq!(proxy.needs_age("lib"), Ok(true));
+}
+
+#[test]
 fn releases_are_judged_a_hundred_thousand_at_a_time_and_of_a_proxy_alone() {
     let proxy = aged(json!({"min_release_age_s": 60}));
     let all: Vec<u64> = (0..200_001).map(|at| if at % 2 == 0 { at } else { 1_000_000 }).collect();

@@ -2,3 +2,4 @@
 
 mod readme_guest;
 mod update;
+mod upstream_answers;

@@ -4,7 +4,7 @@
 use crate::entry::{Entry, Method};
 use crate::window::Window;
 use crate::{ArchiveError, directory, local_headers, most};
-use packhouse_sdk::{Blob, Error, ReadAt};
+use packhouse_sdk::{Blob, Digest, Error, ReadAt};
 use std::collections::HashSet;
 
 /// An archive whose directory and headers agree.
@@ -41,6 +41,11 @@ impl Archive {
     /// Names of files.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.names().filter(|name| !name.ends_with('/'))
+    }
+
+    /// Files and folders.
+    pub fn members(&self) -> impl Iterator<Item = Member<'_>> {
+        self.entries.iter().map(Member)
     }
 
     /// Bytes of all files together, unpacked.
@@ -83,6 +88,41 @@ impl Archive {
         };
         let whole = content.len() as u64 == entry.size && crc32fast::hash(&content) == entry.crc;
         if whole { Ok(content) } else { Err(damaged()) }
+    }
+}
+
+/// A file or a folder of an archive.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a>(&'a Entry);
+
+impl<'a> Member<'a> {
+    /// Its name; a folder's ends with a slash.
+    pub fn name(&self) -> &'a str {
+        &self.0.name
+    }
+
+    /// Its bytes, unpacked.
+    pub fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    /// The digest of its content by this algorithm. The host unpacks it in pieces, and no byte of it is read here. None where it unpacks
+    /// to more than it says, or to more than the host unpacks.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Refused`] where it is damaged.
+    pub fn digest(&self, blob: &Blob, algorithm: &str) -> Result<Option<Digest>, ArchiveError> {
+        let Entry { name, method, packed, size, data, .. } = self.0;
+        let part = blob.slice(*data, *packed)?;
+        if *method == Method::Stored {
+            return Ok(Some(part.digest(algorithm)?));
+        }
+        match part.decode("deflate", *size, &[algorithm]) {
+            Ok(unpacked) => Ok(Some(unpacked.digest(algorithm)?)),
+            Err(Error::TooLarge(_)) => Ok(None),
+            Err(Error::Invalid(_)) => Err(ArchiveError::refused(format!("its file {name} is damaged"))),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

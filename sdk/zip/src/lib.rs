@@ -10,7 +10,7 @@ mod local_headers;
 mod wheel;
 mod window;
 
-pub use archive::Archive;
+pub use archive::{Archive, Member};
 use packhouse_sdk::Error;
 
 /// An archive may unpack to so many times its size …

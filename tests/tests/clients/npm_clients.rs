@@ -219,6 +219,21 @@ fn a_refused_credential_is_told_so_that_a_person_understands() {
 }
 
 #[test]
+fn yarn_login_says_where_a_token_is_made() {
+    with_each(&[Tool::Yarn4], |_, _, js| {
+        js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
+        // Yarn takes these in place of what a person types at a terminal.
+        let typed = [
+            ("YARN_IS_TEST_ENV", "1"),
+            ("YARN_INJECT_NPM_USER", "ann"),
+            ("YARN_INJECT_NPM_PASSWORD", "a password"),
+        ];
+        js.run_with("lib", &typed, &["npm", "login"])
+            .refused("make a token in the portal and write it to .yarnrc.yml (npmAuthToken)");
+    });
+}
+
+#[test]
 fn what_npm_may_not_do_here_it_is_told() {
     with_each(&NPMS, |_, _, js| {
         js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));

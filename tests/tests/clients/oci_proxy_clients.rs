@@ -1,14 +1,15 @@
 //! docker, skopeo and podman themselves through a proxy of a second server: they pull what is there, and go on when that server is gone;
-//! and what each says when it pushes to a proxy, or pulls what the proxy refuses.
+//! and what each says when it pushes to a proxy, or pulls what the proxy refuses. dockerd and containerd pull images of Docker Hub's from
+//! a repository that is their mirror.
 
 use packhouse_tests::clients::{Said, has, run};
 use packhouse_tests::docker::Docker;
 use packhouse_tests::image_proxy::{ImageProxy, offer, server};
-use packhouse_tests::images::{ImageRepository, MANIFEST, layout, manifest};
-use packhouse_tests::server::OWNER;
+use packhouse_tests::images::{ImageRepository, MANIFEST, digest, layout, manifest};
+use packhouse_tests::server::{OWNER, free_port};
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Server, skip};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -109,6 +110,38 @@ fn skopeo_and_podman_pull_through_a_proxy_and_go_on_without_its_upstream() {
     skopeo(home, &["inspect", tls[0], tls[1], tls[2], &missing]).refused("upstream registry cannot be used");
 }
 
+/// For a status of 500 or more these clients show the status line and not the body.
+#[test]
+fn skopeo_podman_and_buildah_show_why_a_proxy_cannot_serve() {
+    let near = server();
+    let upstream = format!("http://127.0.0.1:{}", free_port());
+    let proxy = ImageProxy::create(&near, "hub", &upstream, &json!({}));
+    let home = TempDir::new().unwrap();
+    std::fs::write(home.path().join("policy.json"), r#"{"default":[{"type":"insecureAcceptAnything"}]}"#)
+        .unwrap();
+    let image = format!("{}/repositories/hub/team/app:1.0", near.packages());
+    let creds = format!("{OWNER}:{}", proxy.secret);
+    let access = ["--tls-verify=false", "--creds", creds.as_str()];
+    let pull = |client: &str| {
+        if client == "skopeo" {
+            let image = format!("docker://{image}");
+            return skopeo(home.path(), &[&["inspect"], &access[..], &[image.as_str()]].concat());
+        }
+        let mut command = Command::new(client);
+        command.args(["--storage-driver", "vfs", "--root"]).arg(home.path().join("root"));
+        command.arg("--runroot").arg(home.path().join("run")).args(["pull", "--signature-policy"]);
+        command.arg(home.path().join("policy.json")).args(access).arg(&image);
+        run(command.current_dir(home.path()).env("HOME", home.path()))
+    };
+    for client in ["skopeo", "podman", "buildah"] {
+        if has(client) {
+            pull(client).refused("upstream registry cannot be used");
+        } else {
+            skip(client, &format!("no {client} on the path"));
+        }
+    }
+}
+
 #[test]
 fn docker_pulls_through_a_proxy_and_goes_on_without_its_upstream() {
     let docker = match Docker::start() {
@@ -151,4 +184,65 @@ fn docker_pulls_through_a_proxy_and_goes_on_without_its_upstream() {
     drop(far);
     pull(&image);
     pull(&named);
+}
+
+/// A repository with these settings, and its address as a mirror.
+fn mirror(server: &Server, settings: &Value) -> (ImageRepository, String) {
+    let repository = ImageRepository::create(server, "mirror", settings);
+    (repository, format!("{}/repositories/mirror", server.base_url()))
+}
+
+#[test]
+fn containerd_pulls_from_a_mirror_with_a_credential() {
+    // The daemon starts a containerd of its own.
+    let docker = match Docker::start() {
+        Ok(docker) => docker,
+        Err(reason) => return skip("containerd", &reason),
+    };
+    let socket = docker.home().join("run/containerd/containerd.sock");
+    if !has("ctr") || !socket.exists() {
+        return skip("containerd", "no ctr on the path, or the docker daemon has no containerd of its own");
+    }
+    let server = Server::start();
+    let (repository, mirror) = mirror(&server, &json!({}));
+    let manifest = repository.push("library/hello", "1", &[b"layer"]).unwrap();
+    let hosts = docker.home().join("hosts/docker.io");
+    std::fs::create_dir_all(&hosts).unwrap();
+    // What the mirror does not have is asked of `server`, which is on this machine too.
+    let settings = format!(
+        "server = \"{}\"\n\n[host.\"{mirror}/v2\"]\n  capabilities = [\"pull\", \"resolve\"]\n  override_path = true\n",
+        server.base_url()
+    );
+    std::fs::write(hosts.join("hosts.toml"), settings).unwrap();
+    let ctr = |arguments: &[&str]| {
+        let mut command = docker.command("ctr");
+        run(command.arg("--address").arg(&socket).arg("content").args(arguments))
+    };
+    let user = format!("{OWNER}:{}", repository.token.secret);
+    let image = "docker.io/library/hello:1";
+    ctr(&["fetch", "--hosts-dir", "hosts", "--user", &user, image]).well();
+    assert_eq!(ctr(&["get", &digest(manifest.as_bytes())]).well().text, manifest);
+    assert_eq!(ctr(&["get", &digest(b"layer")]).well().text, "layer");
+}
+
+/// A dockerd before 24.0.8 refuses a mirror whose address has a path, and does not start.
+#[test]
+fn dockerd_pulls_from_a_mirror() {
+    let server = Server::start();
+    let (repository, mirror) = mirror(&server, &json!({"public": true}));
+    let docker = match Docker::with_settings(&json!({"registry-mirrors": [mirror]}).to_string()) {
+        Ok(docker) => docker,
+        Err(reason) => return skip("docker", &reason),
+    };
+    let host = server.packages().to_string();
+    docker.run(&["login", "-u", OWNER, "-p", &repository.token.secret, &host]).well();
+    std::fs::write(docker.home().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
+    std::fs::write(docker.home().join("hello"), "hello").unwrap();
+    std::fs::write(docker.home().join(".dockerignore"), "*\n!hello\n").unwrap();
+    let origin = format!("{host}/repositories/mirror/library/hello:1");
+    docker.run(&["build", "-t", &origin, "."]).well();
+    let pushed = docker.run(&["push", &origin]).well().text;
+    let digest = pushed.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
+    docker.run(&["rmi", &origin]).well();
+    assert!(docker.run(&["pull", "hello:1"]).well().text.contains(digest));
 }

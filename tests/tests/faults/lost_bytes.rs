@@ -4,6 +4,7 @@
 use packhouse_tests::clients::{Said, run};
 use packhouse_tests::fault_proxy::{FaultProxy, Mode};
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest, manifest};
+use packhouse_tests::person::Person;
 use packhouse_tests::proxy::JAR;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::s3::{self, S3};
@@ -338,6 +339,28 @@ fn what_is_brought_back_from_the_trash_can_be_fetched() {
         restore().expect(200);
         is_whole(&maven.client, &maven.path(jar), &bytes);
     }
+}
+
+#[test]
+fn the_page_of_a_version_says_which_files_are_damaged_until_they_are_sent_again() {
+    let mut server = Server::start();
+    let maven = MavenRepository::create(&server, "jars");
+    let (bytes, jar) = (payload::bytes(1, SIZE), "org/example/a/1.0/a-1.0.jar");
+    maven.put(jar, bytes.clone()).expect(201);
+    Storage::Folder.harm(&mut server, Harm::Missing);
+    damaged(&maven.get(jar));
+
+    let (api, mut owner) = (Api::sign_in(&server), Person::owner(&server));
+    let mut is_damaged = || {
+        let version = format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", maven.id);
+        let told = api.call("GET", &version).expect(200).json();
+        let page = owner.get("/repositories/jars/packages/org.example%3Aa/versions/1.0").expect(200).text();
+        let says_what_to_do = page.contains("Publish the same files again to repair them.");
+        (told["files"][0]["damaged"].as_bool(), says_what_to_do)
+    };
+    assert_eq!(is_damaged(), (Some(true), true));
+    maven.put("org/example/b/1.0/b-1.0.jar", bytes).expect(201);
+    assert_eq!(is_damaged(), (Some(false), false));
 }
 
 /// Files whose bytes are lost are published again, under other names, while the server is killed:

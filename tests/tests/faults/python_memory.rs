@@ -2,6 +2,8 @@
 
 use crate::wheel;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use packhouse_tests::payload::Blocks;
 use packhouse_tests::python::PythonRepository;
 use packhouse_tests::{Server, long};
@@ -23,7 +25,8 @@ impl Wheel {
     fn new(size: u32) -> Self {
         let crc = crc_of(size);
         let mut files = wheel::wheel_files("large", "1.0", "");
-        files.last_mut().unwrap().1.extend_from_slice(b"large/data.bin,,\n");
+        let line = format!("large/data.bin,sha256={},\n", sha256_of(size));
+        files.last_mut().unwrap().1.extend_from_slice(line.as_bytes());
         let head = local("large/data.bin", crc, size);
         let (mut tail, mut directory) = (Vec::new(), central("large/data.bin", crc, size, 0));
         let offset = |tail: &Vec<u8>| head.len() as u32 + size + tail.len() as u32;
@@ -80,6 +83,17 @@ fn crc_of(size: u32) -> u32 {
     loop {
         match source.read(&mut buffer).unwrap() {
             0 => return hasher.finalize(),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+}
+
+/// As a RECORD states it.
+fn sha256_of(size: u32) -> String {
+    let (mut hasher, mut source, mut buffer) = (Sha256::new(), data(size), vec![0; 1 << 16]);
+    loop {
+        match source.read(&mut buffer).unwrap() {
+            0 => return URL_SAFE_NO_PAD.encode(hasher.finalize()),
             read => hasher.update(&buffer[..read]),
         }
     }

@@ -17,6 +17,72 @@ const NOBODY: u32 = 65_534;
 /// What a command says that keeps no compiled code.
 const NOT_KEPT: &str = "compiled plugins are not kept";
 
+/// Every command of the program but `serve`, each with arguments that it accepts, in an order in which they can run. Words in capitals
+/// stand for paths in the test's folder; `MISSING` is a path without a file. No server answers at port 1.
+const COMMANDS: [&str; 61] = [
+    "healthcheck --api-listen 127.0.0.1:1",
+    "doctor",
+    "migrate --check",
+    "config show",
+    "plugins list",
+    "plugins check PLUGIN",
+    "plugins compile",
+    "plugins install PLUGIN",
+    "plugins publish PLUGIN oci://127.0.0.1:1/plugins/generic:1",
+    "plugins lock",
+    "plugins activate generic DIGEST",
+    "plugins rollback generic",
+    "plugins shadow generic DIGEST",
+    "plugins canary generic DIGEST",
+    "plugins trial generic",
+    "plugins new acme --into FOLDER",
+    "plugins build MISSING",
+    "plugins test MISSING",
+    "plugins dev MISSING --data DATA",
+    "plugins replay RECORDING",
+    "policies record --policy none",
+    "policies recordings --policy none",
+    "policies replay RECORDING",
+    "repo create files --format generic",
+    "repo create all --format generic --kind group --member files",
+    "repo show files",
+    "repo set files public=true",
+    "repo members all",
+    "repo list",
+    "plugins pin files DIGEST",
+    "plugins record --repository files",
+    "plugins recordings --repository files",
+    "member create new@example.com",
+    "member set-password new@example.com",
+    "member grant new@example.com --permission manage-members",
+    "member list",
+    "token create --name t --member owner@example.com --repository files --expires-in 1",
+    "token list",
+    "token revoke 1",
+    "token import --legacy MISSING",
+    "token purge",
+    "retention run",
+    "advisories import FOLDER",
+    "advisories list",
+    "advisories show GHSA-0000-0000-0000",
+    "advisories status",
+    "scrub",
+    "gc",
+    "backup BACKUPS",
+    "backup key",
+    "backup list BACKUPS",
+    "backup verify BACKUPS --unauthenticated",
+    "backup prune BACKUPS --keep-last 1",
+    "restore BACKUPS --unauthenticated",
+    "import files --from export FOLDER --api-url http://127.0.0.1:1 --login-file LOGIN",
+    "export files MISSING --api-url http://127.0.0.1:1 --login-file LOGIN",
+    "repo delete all",
+    "org move default --base-url http://packages.example.com",
+    "org create other --base-url http://other.example.com",
+    "org list",
+    "migrate",
+];
+
 /// A plugin folder with one plugin, and a data folder with its compiled code.
 struct Scene {
     home: TempDir,
@@ -37,9 +103,10 @@ impl Scene {
         Scene { home, plugins, data }
     }
 
+    /// The data folder is named by the environment: not every command has a flag for it.
     fn run(&self, words: &[&str]) -> Said {
         let mut command = Command::new(program());
-        command.args(words).arg("--data").arg(&self.data).env("PACKHOUSE_PLUGINS_DIR", &self.plugins);
+        command.args(words).env("PACKHOUSE_DATA", &self.data).env("PACKHOUSE_PLUGINS_DIR", &self.plugins);
         command.env("PACKHOUSE_LOG", "warn").env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "16 MiB");
         command.stdin(Stdio::null()).output().unwrap().into()
     }
@@ -94,6 +161,35 @@ fn long_ago() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
 }
 
+/// Returns the commands at and below this one, as `plugins list`, from the program's help. It leaves out the hidden commands, which have no
+/// data folder: the server and its packages run them.
+fn listed(command: &str) -> Vec<String> {
+    let asked = Command::new(program()).args(command.split_whitespace()).arg("--help").output().unwrap();
+    let help = Said::from(asked).well().text;
+    let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap_or_else(|| panic!("{help}"));
+    let is_group = usage.ends_with("<COMMAND>");
+    let section = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let rows = section.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    let names = rows.filter(|row| !row.starts_with(' ')).filter_map(|row| row.split(' ').next());
+    let below = names.filter(|name| *name != "help");
+    let own = (!is_group).then(|| command.to_owned());
+    own.into_iter().chain(below.flat_map(|name| listed(format!("{command} {name}").trim_start()))).collect()
+}
+
+#[test]
+fn the_table_of_commands_has_every_command_of_the_program() {
+    let mut missing = listed("");
+    let commands = missing.clone();
+    for row in COMMANDS {
+        // A command such as `backup` has others below it: the longest name is the one that the row runs.
+        let of_row = commands.iter().filter(|command| format!("{row} ").starts_with(&format!("{command} ")));
+        let command = of_row.max_by_key(|command| command.len());
+        let command = command.unwrap_or_else(|| panic!("the program has no command {row:?}"));
+        missing.retain(|other| other != command);
+    }
+    assert_eq!(missing, ["serve"], "these commands are not in COMMANDS");
+}
+
 #[test]
 fn no_command_of_root_runs_what_another_account_compiled() {
     if !is_root("no_command_of_root_runs_what_another_account_compiled") {
@@ -116,59 +212,30 @@ fn no_command_of_root_runs_what_another_account_compiled() {
     for file in &code {
         File::options().write(true).open(file).unwrap().set_modified(long_ago()).unwrap();
     }
-    let plugin = scene.plugins.join("generic.wasm");
-    let (plugin, place) = (plugin.to_str().unwrap(), scene.home.path().join("backups"));
     let recording = scene.home.path().join("recording.json");
     fs::write(&recording, "{}").unwrap();
-    let recording = recording.to_str().unwrap();
-    let none = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
-    for words in [
-        &["plugins", "list"][..],
-        &["plugins", "compile"],
-        &["plugins", "install", plugin],
-        &["plugins", "lock"],
-        &["plugins", "activate", "generic", none],
-        &["plugins", "rollback", "generic"],
-        &["plugins", "shadow", "generic", none],
-        &["plugins", "canary", "generic", none],
-        &["plugins", "trial", "generic"],
-        &["plugins", "replay", recording],
-        &["policies", "replay", recording],
-        &["repo", "create", "files", "--format", "generic"],
-        &["repo", "show", "files"],
-        &["repo", "set", "files", "public=true"],
-        &["repo", "list"],
-        &["plugins", "pin", "files", none],
-        &["member", "list"],
-        &["org", "list"],
-        &[
-            "token",
-            "create",
-            "--name",
-            "t",
-            "--member",
-            "owner@example.com",
-            "--repository",
-            "files",
-            "--scope",
-            "read",
-            "--format",
-            "generic",
-            "--expires-in",
-            "1",
-        ],
-        &["retention", "run"],
-        &["advisories", "status"],
-        &["doctor"],
-        &["migrate", "--check"],
-        &["config", "show"],
-        &["scrub"],
-        &["gc"],
-        &["backup", place.to_str().unwrap()],
-    ] {
-        let said = scene.run(words);
-        untouched(&words.join(" "));
-        assert!(!said.text.contains("panicked"), "{words:?}: {}", said.text);
+    let login = scene.home.path().join("login");
+    fs::write(&login, "owner@example.com:a password").unwrap();
+    let files = scene.home.path().join("files");
+    fs::create_dir(&files).unwrap();
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let filled = |word: &str| match word {
+        "PLUGIN" => path(&scene.plugins.join("generic.wasm")),
+        "RECORDING" => path(&recording),
+        "DIGEST" => format!("sha256:{}", "0".repeat(64)),
+        "BACKUPS" => path(&scene.home.path().join("backups")),
+        "DATA" => path(&scene.data),
+        "FOLDER" => path(&files),
+        "MISSING" => path(&scene.home.path().join("missing")),
+        "LOGIN" => path(&login),
+        word => word.to_owned(),
+    };
+    for row in COMMANDS {
+        let words: Vec<String> = row.split(' ').map(filled).collect();
+        let said = scene.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        untouched(row);
+        assert!(!said.text.contains("panicked"), "{row}: {}", said.text);
+        assert!(!said.text.contains("try '--help'"), "{row} is not run: {}", said.text);
     }
     assert!(scene.run(&["retention", "run"]).well().text.contains(NOT_KEPT));
     assert_eq!(scene.compiled(), "compiled");

@@ -1,7 +1,7 @@
-//! Invitations and password resets by mail, where there is a mail server; and without it nothing is lost.
+//! Invitations, password resets and changes of how members sign in by mail, where there is a mail server; and without it nothing is lost.
 
-use packhouse_tests::server::free_port;
-use packhouse_tests::smtp::Sink;
+use packhouse_tests::server::{OWNER, eventually, free_port};
+use packhouse_tests::smtp::{Letter, Sink};
 use packhouse_tests::{Api, Client, Request, Server};
 use serde_json::{Value, json};
 
@@ -46,6 +46,38 @@ fn invitations_and_password_resets_are_mailed_and_told_all_the_same() {
     for secret in [&code, reset["reset_code"].as_str().unwrap(), "smtp-password"] {
         assert!(!server.log().contains(secret), "the log holds {secret}");
     }
+}
+
+#[test]
+fn every_owner_is_mailed_how_members_sign_in_from_now_on() {
+    const OTHER_OWNER: &str = "other@example.com";
+    let sink = Sink::start();
+    let server = Server::with().env("PACKHOUSE_SMTP_URL", &sink.url("smtp-password")).start();
+    let api = Api::sign_in(&server);
+    // Letters are sent in the order in which the members were made: one to the second would come before that to the third.
+    for (email, organization) in
+        [("dev@example.com", json!([])), (OTHER_OWNER, json!(["manage-owner-account"]))]
+    {
+        let permissions = json!({"organization": organization, "repositories": []});
+        let member = json!({"email": email, "password": "a long password", "permissions": permissions});
+        api.post("/v1/members", &member).expect(201);
+    }
+    let letters = |count: usize| -> Vec<Letter> {
+        eventually("the letters come", || Some(sink.letters()).filter(|letters| letters.len() >= count))
+    };
+    let tell = |letters: &[Letter], how: &str| {
+        let receivers: Vec<&str> = letters.iter().map(|letter| letter.envelope[1].as_str()).collect();
+        assert_eq!(receivers, [OWNER, OTHER_OWNER].map(|owner| format!("RCPT TO:<{owner}>")));
+        for letter in letters {
+            assert!(letter.text.contains(&format!("{OWNER} has changed how members")), "{}", letter.text);
+            assert!(letter.text.contains(how), "{}", letter.text);
+        }
+    };
+    let settings = json!({"issuer": "https://login.example.com", "client_id": "packages"});
+    api.send("PUT", "/v1/sso", &settings).expect(200);
+    tell(&letters(2), "by the provider https://login.example.com from now on");
+    api.call("DELETE", "/v1/sso").expect(204);
+    tell(&letters(4)[2..], "by password alone from now on");
 }
 
 #[test]

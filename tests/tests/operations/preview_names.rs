@@ -1,18 +1,22 @@
 //! Previews, runs and recordings of policies tell no names of packages in repositories that the caller may not read.
 
-use packhouse_tests::server::PASSWORD;
+use packhouse_tests::database::sqlite;
+use packhouse_tests::person::Person;
+use packhouse_tests::server::{OWNER, PASSWORD, eventually};
 use packhouse_tests::{Api, MavenRepository, Server};
 use serde_json::{Value, json};
 
 const RETENTION: &str = "/v1/retention-policies";
 const POLICIES: &str = "/v1/policies";
+const MANAGER: &str = "m@example.com";
 
 /// Two repositories with one version each, and a manager of repositories who may read the first.
 struct World {
     owner: Api,
     manager: Api,
+    open: MavenRepository,
     secret: MavenRepository,
-    _server: Server,
+    server: Server,
 }
 
 impl World {
@@ -27,10 +31,10 @@ impl World {
             "organization": ["manage-repositories"],
             "repositories": [{"repository": open.id, "actions": ["read"]}],
         });
-        let member = json!({"email": "m@example.com", "password": PASSWORD, "permissions": permissions});
+        let member = json!({"email": MANAGER, "password": PASSWORD, "permissions": permissions});
         owner.post("/v1/members", &member).expect(201);
-        let manager = Api::sign_in_as(&server, "m@example.com", PASSWORD);
-        World { owner, manager, secret, _server: server }
+        let manager = Api::sign_in_as(&server, MANAGER, PASSWORD);
+        World { owner, manager, open, secret, server }
     }
 }
 
@@ -65,6 +69,46 @@ fn a_preview_of_retention_names_only_what_the_caller_may_read() {
 }
 
 #[test]
+fn the_report_of_a_run_names_only_what_the_caller_may_read() {
+    let world = World::start();
+    let body = json!({
+        "name": "nothing", "repositories": "*", "match": {"packages": ["nothing*"]},
+        "delete": {"published_before_days": 0}, "max_deletes": 1000,
+    });
+    let id = world.owner.post(RETENTION, &body).expect(201).field("id");
+    let policy = format!("{RETENTION}/{id}");
+    world.owner.call("POST", &format!("{policy}/preview")).expect(200);
+    world.owner.patch(&policy, &json!({"mode": "enforced"})).expect(200);
+    let path = format!("{policy}/runs");
+    world.owner.call("POST", &path).expect(202);
+    let last = |api: &Api| api.call("GET", &path).expect(200).json()["items"][0].clone();
+    eventually("the run has ended", || last(&world.owner)["ended_at"].is_i64().then_some(()));
+    // A run skips only what others change at that very moment, so the report is written for it.
+    let skipped = |repository: &MavenRepository, package: &str| {
+        json!({
+            "repository": repository.id, "package": package, "version": "1.0", "published_at": 1,
+            "last_downloaded_at": null, "bytes": 1, "because": "It was deleted meanwhile.",
+        })
+    };
+    let [known, hidden] = ["org.example:known", "org.example:hidden"];
+    let report = json!([skipped(&world.open, known), skipped(&world.secret, hidden)]);
+    sqlite(&world.server, &format!("update retention_runs set skipped = '{report}'"));
+
+    for (api, email, expected) in
+        [(&world.owner, OWNER, &[known, hidden][..]), (&world.manager, MANAGER, &[known])]
+    {
+        let run = last(api);
+        let packages: Vec<&str> =
+            run["skipped"].as_array().unwrap().iter().map(|one| one["package"].as_str().unwrap()).collect();
+        assert_eq!(packages, expected, "{email}");
+        let page = format!("/organization/retention/{id}");
+        let page = Person::signed_in(&world.server, email, PASSWORD).get(&page).expect(200).text();
+        assert!(page.contains(known), "{email}: {page}");
+        assert_eq!(page.contains(hidden), expected.contains(&hidden), "{email}: {page}");
+    }
+}
+
+#[test]
 fn a_preview_of_a_policy_names_only_what_the_caller_may_read() {
     let world = World::start();
     let body = json!({
@@ -91,7 +135,7 @@ fn a_recording_of_a_policy_is_for_who_may_read_where_it_holds() {
     let path = format!("{POLICIES}/{id}/recordings");
     world.owner.post(&path, &json!({"count": 1})).expect(201);
     world.secret.put("org/example/hidden/2.0/hidden-2.0.jar", "x").expect(403);
-    let recording = packhouse_tests::server::eventually("the call is recorded", || {
+    let recording = eventually("the call is recorded", || {
         let listed = world.owner.call("GET", &path).expect(200).json();
         listed["items"].get(0).map(|item| item["id"].as_str().unwrap().to_owned())
     });

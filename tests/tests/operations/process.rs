@@ -81,6 +81,26 @@ fn no_secret_is_ever_logged() {
     }
 }
 
+/// Tokens that were brought in from another server look as that server made them.
+#[test]
+fn a_credential_in_a_path_is_not_logged() {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "secrets");
+    let imported = "brought-in-canary";
+    let random = "glpat-x7Qm2Zt9Lk4Rp8Vn3Ws6";
+    let bearer = server.anonymous().with("Authorization", &format!("Bearer {imported}"));
+    for (client, secret) in [(&bearer, imported), (&repository.client, random)] {
+        let path = format!("/repositories/secrets/-/token/{secret}/{secret}?token={secret}");
+        let answer = client.get(&path);
+        let id = answer.header("x-request-id").unwrap_or_default().to_owned();
+        let is_mine = |line: &&str| line.contains(&id) && line.contains("/repositories/secrets/");
+        let line =
+            eventually("the request is logged", || server.log().lines().find(is_mine).map(str::to_owned));
+        assert!(line.contains("\"/repositories/secrets/-/token/***/***\""), "{line}");
+        assert!(!server.log().contains(secret), "the log holds {secret}");
+    }
+}
+
 #[test]
 fn metrics_count_what_was_served() {
     let server = Server::start();

@@ -51,6 +51,43 @@ fn a_format_whose_clients_show_nothing_else_has_the_sentence_as_the_reason_phras
 }
 
 #[test]
+fn clients_that_show_the_status_line_alone_find_the_sentence_in_it() {
+    let server = Server::start();
+    let images = hosted(&server, "docker");
+    // A repository is not an image. `skopeo sync` asks for the tags of whatever address it is given.
+    let path = "/v2/repositories/our-docker/tags/list";
+    let tags = |user_agent: &str| get(&images.client, path, &[("User-Agent", user_agent)]).expect(400);
+    for user_agent in
+        ["skopeo/1.9.3", "containers/5.23.1 (github.com/containers/image)", "libpod/4.3.1", "Buildah/1.28.2"]
+    {
+        let answer = tags(user_agent);
+        assert!(answer.reason.contains("require at least two segments"), "{user_agent}: {}", answer.reason);
+        assert_eq!(answer.json()["errors"][0]["message"], answer.reason, "{user_agent}");
+    }
+    assert_eq!(tags("docker/27.3.1 go/go1.22.7").reason, "Bad Request", "it shows the body");
+
+    let npm = hosted(&server, "npm");
+    let login = |user_agent: &str| {
+        let path = npm.path("-/user/org.couchdb.user:ann");
+        let request = Request::new("PUT", &path).header("User-Agent", user_agent);
+        npm.client.send(request.body(r#"{"name": "ann", "password": "a password"}"#)).expect(410)
+    };
+    for user_agent in [
+        "yarn/1.22.22 npm/? node/v20.20.2 linux x64",
+        "got (https://github.com/sindresorhus/got)",
+        "pnpm/10.34.8 npm/? node/v20.20.2 linux x64",
+        "Bun/1.4.5",
+    ] {
+        let answer = login(user_agent);
+        assert!(answer.reason.contains("make a token in the portal"), "{user_agent}: {}", answer.reason);
+        assert_eq!(answer.reason, answer.field("message"), "{user_agent}: the whole sentence");
+        let absent = get(&npm.client, &npm.path("absent"), &[("User-Agent", user_agent)]).expect(404);
+        assert_eq!(absent.reason, "Not Found", "{user_agent}: that nothing is there may be no failure");
+    }
+    assert_eq!(login("npm/10.8.2 node/v22").reason, "Gone", "it shows a header");
+}
+
+#[test]
 fn a_refused_credential_is_told_what_is_wrong_with_it() {
     let server = Server::start();
     let api = Api::sign_in(&server);

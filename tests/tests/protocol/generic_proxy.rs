@@ -1,4 +1,4 @@
-//! A proxy of files: a `HEAD` tells of a file what a `GET` does.
+//! A proxy of files: a `HEAD` tells of a file what a `GET` does, and a client that has a file by its date is not sent it again.
 
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -25,5 +25,33 @@ fn a_head_has_the_headers_of_a_get() {
             assert!(get.header(header).is_some(), "{name}: {header}");
             assert_eq!(head.header(header), get.header(header), "{name}: {header}");
         }
+    }
+}
+
+#[test]
+fn a_date_is_compared_with_that_of_the_file() {
+    let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+    let upstream = Upstream::start();
+    let (date, before) = ("Fri, 02 Jan 2026 03:04:05 GMT", "Fri, 02 Jan 2026 03:04:04 GMT");
+    let bytes = payload::bytes(1, 1_000);
+    upstream.on("/a/file.bin", Answer::ok(bytes.clone()).header("Last-Modified", date));
+    // Whether the upstream is asked again or not.
+    for (name, settings) in [("kept", json!({})), ("asked-again", json!({"metadata_ttl_s": 0}))] {
+        let files = FormatRepository::proxy(&server, "generic", name, &upstream.url(), &settings);
+        let ask = |headers: &[(&str, &str)]| {
+            let request = Request::new("GET", &files.path("a/file.bin"));
+            let request =
+                headers.iter().fold(request, |request, (header, value)| request.header(header, value));
+            files.client.send(request)
+        };
+        assert_eq!(ask(&[]).expect(200).body, bytes, "{name}");
+        assert_eq!(ask(&[]).expect(200).header("last-modified"), Some(date), "{name}");
+        assert!(ask(&[("If-Modified-Since", date)]).expect(304).body.is_empty(), "{name}");
+        assert_eq!(ask(&[("If-Modified-Since", before)]).expect(200).body, bytes, "{name}");
+        let range = ("Range", "bytes=10-19");
+        let part = ask(&[range, ("If-Range", date)]).expect(206);
+        assert_eq!(part.header("content-range"), Some("bytes 10-19/1000"), "{name}");
+        assert_eq!(part.body, bytes[10..20], "{name}");
+        assert_eq!(ask(&[range, ("If-Range", before)]).expect(200).body, bytes, "{name}");
     }
 }

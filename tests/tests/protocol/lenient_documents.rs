@@ -1,37 +1,78 @@
 //! One upstream's odd document takes nothing from what the others have, and a checksum that nobody may see takes no file away.
 
-use packhouse_tests::Server;
+use packhouse_tests::digests::{sha1, sha256};
 use packhouse_tests::http::{Request, Response};
+use packhouse_tests::images::{self, MANIFEST};
 use packhouse_tests::python::SIMPLE_JSON;
-use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::server::{OWNER, PASSWORD, eventually};
 use packhouse_tests::upstream::{Answer, Upstream};
-use serde_json::json;
+use packhouse_tests::{Api, Client, Server};
+use serde_json::{Value, json};
+use std::rc::Rc;
 
 const METADATA: &str = "org/a/lib/maven-metadata.xml";
 const JAR: &str = "org/a/lib/1.0/lib-1.0.jar";
 
-/// Two proxies of a format with an upstream each, and a group of both.
-struct World {
-    _server: Server,
-    upstreams: [Upstream; 2],
-    proxies: [FormatRepository; 2],
-    group: FormatRepository,
+/// A server whose repositories everyone may read.
+struct Depot {
+    server: Server,
+    api: Api,
 }
 
-impl World {
-    fn new(format: &str, settings: &serde_json::Value) -> Self {
+impl Depot {
+    fn start() -> Rc<Self> {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-        let upstreams = [Upstream::start(), Upstream::start()];
-        let proxy = |name: &str, upstream: &Upstream| {
-            FormatRepository::proxy(&server, format, name, &upstream.url(), settings)
-        };
-        let proxies = [proxy("one", &upstreams[0]), proxy("two", &upstreams[1])];
-        let group = FormatRepository::group(&server, format, "all", &[&proxies[0], &proxies[1]]);
-        Self { _server: server, upstreams, proxies, group }
+        let api = Api::sign_in(&server);
+        Rc::new(Self { server, api })
     }
 }
 
-fn get(repository: &FormatRepository, path: &str) -> Response {
+struct Repository {
+    name: String,
+    client: Client,
+}
+
+/// Two proxies of a format with an upstream each, and a group of both.
+struct World {
+    depot: Rc<Depot>,
+    upstreams: [Upstream; 2],
+    proxies: [Repository; 2],
+    group: Repository,
+}
+
+impl World {
+    fn new(format: &str, settings: &Value) -> Self {
+        Self::on(&Depot::start(), format, "", settings)
+    }
+
+    /// The same beside others, under names that begin so.
+    fn on(depot: &Rc<Depot>, format: &str, names: &str, settings: &Value) -> Self {
+        let Depot { server, api } = &**depot;
+        let upstreams = [Upstream::start(), Upstream::start()];
+        // Clients of images begin with a credential.
+        let client = match format {
+            "docker" => server.anonymous().basic(OWNER, PASSWORD),
+            _ => server.anonymous(),
+        };
+        let mut settings = settings.clone();
+        settings["public"] = json!(true);
+        let proxy = |name: &str, upstream: &Upstream| {
+            let name = format!("{names}{name}");
+            let id = api.create_proxy(&name, format, &upstream.url(), &settings);
+            (id, Repository { name, client: client.clone() })
+        };
+        let ((first, one), (second, two)) = (proxy("one", &upstreams[0]), proxy("two", &upstreams[1]));
+        let name = format!("{names}all");
+        let group = json!({
+            "name": name, "format": format, "kind": "group", "members": [first, second], "settings": {"public": true},
+        });
+        api.post("/v1/repositories", &group).expect(201);
+        let group = Repository { name, client };
+        Self { depot: Rc::clone(depot), upstreams, proxies: [one, two], group }
+    }
+}
+
+fn get(repository: &Repository, path: &str) -> Response {
     let request = Request::new("GET", &format!("/repositories/{}/{path}", repository.name));
     repository.client.send(request.header("Accept", &format!("{SIMPLE_JSON}, */*; q=0.1")))
 }
@@ -41,17 +82,221 @@ fn metadata(versions: &[&str]) -> String {
     format!("<metadata><versioning><versions>{versions}</versions></versioning></metadata>")
 }
 
+/// A document of a format that members of a group may have.
+struct Document {
+    /// Its format, and behind that what tells it from others of the format.
+    which: &'static str,
+    /// Below a repository.
+    path: &'static str,
+    /// With one version.
+    good: String,
+    /// Stands in each answer that is made of it.
+    told: &'static str,
+    /// What may stand there in its place.
+    odd: &'static [&'static [u8]],
+    /// The most bytes that are read of it.
+    limit: u64,
+}
+
+impl Document {
+    fn format(&self) -> &'static str {
+        self.which.split(' ').next().unwrap()
+    }
+
+    /// Where an upstream has it.
+    fn target(&self) -> String {
+        let path = self.path;
+        match self.which {
+            "docker tags" => format!("/v2/{path}?n=1000"),
+            "docker manifest" => format!("/v2/{path}"),
+            "generic" => format!("/{path}?limit=500&after="),
+            _ => format!("/{path}"),
+        }
+    }
+
+    fn answer(&self, body: impl Into<Vec<u8>>) -> Answer {
+        let content_type = match self.which {
+            "python" => SIMPLE_JSON,
+            "docker manifest" => MANIFEST,
+            "maven" => "text/xml",
+            _ => "application/json",
+        };
+        Answer::ok(body).header("Content-Type", content_type)
+    }
+
+    fn get(&self, repository: &Repository) -> Response {
+        let registry = if self.format() == "docker" { "/v2" } else { "" };
+        let path = format!("{registry}/repositories/{}/{}", repository.name, self.path);
+        let request = Request::new("GET", &path);
+        repository.client.send(request.header("Accept", &format!("{SIMPLE_JSON}, */*; q=0.1")))
+    }
+
+    /// Two proxies and a group of this document alone.
+    fn world(&self, depot: &Rc<Depot>, number: usize) -> World {
+        let names = format!("{}-{number}-", self.which.replace(' ', "-"));
+        let fresh = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
+        let world = World::on(depot, self.format(), &names, &fresh);
+        for upstream in &world.upstreams {
+            // Composer begins with it.
+            let root = json!({"metadata-url": "/p2/%package%.json"});
+            upstream.on("/packages.json", Answer::ok(root.to_string()));
+        }
+        world
+    }
+
+    /// The group does without what the first member has, and serves what the second has. `alone` is its status while that has nothing.
+    fn is_left_out(&self, world: &World, alone: u16) {
+        let what = self.which;
+        let answer = self.get(&world.group);
+        assert_eq!(answer.status, alone, "{what}: {}", answer.text());
+        world.upstreams[1].on(&self.target(), self.answer(self.good.as_str()));
+        let answer = self.get(&world.group);
+        assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+        assert!(answer.text().contains(self.told), "{what}: {}", answer.text());
+    }
+}
+
+const HTML: &[u8] = b"<html><body>Sign in</body></html>";
+
+type Row = (&'static str, &'static str, String, &'static str, &'static [&'static [u8]], u64);
+
+fn documents() -> Vec<Document> {
+    let sum = sha256(b"a file");
+    let npm = json!({"name": "lib", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {
+        "name": "lib", "version": "1.0.0", "dist": {"tarball": "https://files.test/lib.tgz", "shasum": sha1(b"a file")},
+    }}});
+    let python = json!({"files": [{"filename": "lib-1.0.tar.gz", "url": "/lib-1.0.tar.gz"}]});
+    let tags = json!({"name": "lib", "tags": ["1.0"]});
+    let cargo =
+        json!({"name": "lib", "vers": "1.0.0", "deps": [], "cksum": sum, "features": {}, "yanked": false});
+    let go = json!({"Version": "v1.0.0", "Time": "2026-01-02T03:04:05Z"});
+    let helm = "apiVersion: v1\nentries:\n  lib:\n  - name: lib\n    version: 1.0.0\n    urls:\n    - lib-1.0.0.tgz\n";
+    let gems = "created_at: 2026-01-02T03:04:05Z\n---\nlib 1.0.0 0123\n";
+    let php = json!({"packages": {"acme/lib": [{"name": "acme/lib", "version": "1.0"}]}});
+    let files = json!({"path": "/a/", "next": null, "entries": [{"name": "lib-1.0", "kind": "file"}]});
+    let info = format!("---\n1.0.0 |checksum:{sum}\n");
+    let manifest = images::manifest(&[b"layer"]);
+    // Which, path, a good one, what is told of it, odd ones, the limit in KiB.
+    let rows: [Row; 13] = [
+        (
+            "maven",
+            METADATA,
+            metadata(&["1.0"]),
+            "<version>1.0</version>",
+            &[b"", HTML, b"<metadata>"],
+            16_384,
+        ),
+        ("npm", "lib", npm.to_string(), "\"1.0.0\"", &[HTML, b"{}", b"{\"name\": \"other\"}"], 262_144),
+        (
+            "python",
+            "simple/lib/",
+            python.to_string(),
+            "lib-1.0.tar.gz",
+            &[b"", HTML, b"{\"files\": [{"],
+            262_144,
+        ),
+        ("docker tags", "lib/tags/list", tags.to_string(), "\"1.0\"", &[b"", HTML, b"[]"], 4_096),
+        ("docker manifest", "lib/manifests/1.0", manifest, "schemaVersion", &[b"", HTML, b"[]"], 4_096),
+        ("cargo", "3/l/lib", format!("{cargo}\n"), "\"1.0.0\"", &[HTML, b"\xff"], 12_288),
+        ("go list", "example.com/lib/@v/list", "v1.0.0\n".to_owned(), "v1.0.0", &[b"v1.0.0\n\xff"], 8_192),
+        ("go latest", "example.com/lib/@latest", go.to_string(), "v1.0.0", &[b"", HTML], 64),
+        (
+            "helm",
+            "index.yaml",
+            helm.to_owned(),
+            "lib-1.0.0.tgz",
+            &[b"", HTML, b"entries: {}", b"\xff"],
+            16_384,
+        ),
+        ("rubygems info", "info/lib", info, "1.0.0 |checksum", &[b"", HTML, b"---\n\xff"], 8_192),
+        ("rubygems versions", "versions", gems.to_owned(), "lib 1.0.0", &[b"", HTML, b"---\n\xff"], 131_072),
+        (
+            "composer",
+            "p2/acme/lib.json",
+            php.to_string(),
+            "\"1.0\"",
+            &[b"", HTML, b"{\"packages\": 7}"],
+            8_192,
+        ),
+        ("generic", "a/", files.to_string(), "lib-1.0", &[b"", HTML, b"[]"], 8_192),
+    ];
+    let document = |(which, path, good, told, odd, limit): Row| {
+        let limit = limit << 10;
+        Document { which, path, good, told, odd, limit }
+    };
+    rows.into_iter().map(document).collect()
+}
+
 #[test]
-fn metadata_of_maven_that_cannot_be_read_are_left_out_of_a_group() {
-    let odd: [&[u8]; 3] = [b"", b"<html><body>Sign in</body></html>", b"<metadata><versioning>"];
-    for bytes in odd {
-        let world = World::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
-        world.upstreams[0].on(&format!("/{METADATA}"), Answer::ok(bytes).header("Content-Type", "text/xml"));
-        get(&world.proxies[0], METADATA).expect(502);
-        get(&world.group, METADATA).expect(502);
-        world.upstreams[1].on(&format!("/{METADATA}"), Answer::ok(metadata(&["1.0"])));
-        let text = get(&world.group, METADATA).expect(200).text();
-        assert!(text.contains("<version>1.0</version>"), "{text}");
+fn a_document_that_cannot_be_read_is_left_out_of_a_group() {
+    let depot = Depot::start();
+    for document in documents() {
+        // A list in another form than its own is nothing to a proxy of files: most servers write lists for people.
+        let alone = if document.which == "generic" { 404 } else { 502 };
+        for (number, odd) in document.odd.iter().enumerate() {
+            let world = document.world(&depot, number);
+            world.upstreams[0].on(&document.target(), document.answer(*odd));
+            let answer = document.get(&world.proxies[0]);
+            let what = format!("{} {}", document.which, String::from_utf8_lossy(odd));
+            assert_eq!(answer.status, alone, "{what}: {}", answer.text());
+            document.is_left_out(&world, alone);
+        }
+    }
+}
+
+#[test]
+fn a_document_over_its_limit_is_left_out_of_a_group() {
+    let depot = Depot::start();
+    for document in documents() {
+        let Document { which, limit, .. } = &document;
+        let world = document.world(&depot, 0);
+        // It is announced, so that nothing of it has to come.
+        let large = document.answer("").header("Content-Length", &(limit + 1).to_string());
+        world.upstreams[0].on(&document.target(), large);
+        let answer = document.get(&world.proxies[0]);
+        // Of a manifest the specification says otherwise.
+        let is_manifest = *which == "docker manifest";
+        assert_eq!(answer.status, if is_manifest { 413 } else { 502 }, "{which}: {}", answer.text());
+        for told in [format!("is over the limit of {limit} bytes"), "upstream address".to_owned()] {
+            assert!(is_manifest || answer.text().contains(&told), "{which}: {}", answer.text());
+        }
+        document.is_left_out(&world, 502);
+    }
+}
+
+#[test]
+fn what_is_left_out_of_a_document_is_in_the_log() {
+    let depot = Depot::start();
+    // In each document, what stands where a version does and is none: with what it is replaced, and what is told of which package.
+    let table = [
+        ("maven", "<versions>", "<versions><version>3/4</version>", "org.a:lib", "versions"),
+        ("npm", "\"versions\":{", "\"versions\":{\"2.0.0\":{},", "lib", "versions"),
+        ("python", "\"files\":[", "\"files\":[{\"filename\":7},", "lib", "files"),
+        ("docker tags", "\"tags\":[", "\"tags\":[\"-\",", "lib", "versions"),
+        ("cargo", "\n", "\nno line\n", "lib", "versions"),
+        ("go list", "\n", "\nno-version\n", "example.com/lib", "versions"),
+        ("helm", "  lib:\n", "  lib:\n  - name: lib\n    version: latest\n", "lib", "versions"),
+        ("rubygems info", "---\n", "---\nnonsense\n", "lib", "versions"),
+        ("rubygems versions", "---\n", "---\n!! 1.0\n", "", "versions"),
+        ("composer", "\"acme/lib\":[", "\"acme/lib\":[7,", "acme/lib", "versions"),
+        ("generic", "\"entries\":[", "\"entries\":[{\"name\":\"..\",\"kind\":\"file\"},", "a", "files"),
+    ];
+    for (which, place, odd, package, items) in table {
+        let document = documents().into_iter().find(|document| document.which == which).unwrap();
+        let world = document.world(&depot, 0);
+        let body = document.good.replacen(place, odd, 1);
+        assert_ne!(body, document.good, "{which}");
+        world.upstreams[0].on(&document.target(), document.answer(body));
+        let before = world.depot.server.log().len();
+        let text = document.get(&world.proxies[0]).expect(200).text();
+        assert!(text.contains(document.told), "{which}: {text}");
+        let (message, fields) =
+            (format!("{items} left out that cannot be read"), format!("package=\"{package}\" {items}=\"1\""));
+        eventually(&format!("{which}: it is told"), || {
+            // Quotes within a line of JSON have a backslash before them.
+            let log = world.depot.server.log()[before..].replace('\\', "");
+            log.lines().any(|line| line.contains(&message) && line.contains(&fields)).then_some(())
+        });
     }
 }
 

@@ -26,6 +26,7 @@ mod compression;
 mod content;
 mod disclosure;
 mod early;
+mod first_sight;
 mod generic_proxy;
 mod hidden_names;
 mod kept_answers;

@@ -1,9 +1,10 @@
 //! What a Maven proxy offers of its upstream, in `maven-metadata.xml` and for each file alike, by itself and in a group: nothing
 //! that was withdrawn, nothing that is too young.
 
+use packhouse_tests::clock::JumpingClock;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::{Answer, Upstream};
-use packhouse_tests::{Api, Client, MavenRepository, Request, Server, digests};
+use packhouse_tests::{Api, Client, MavenRepository, Request, Server, ServerBuilder, digests};
 use serde_json::{Value, json};
 
 const OLD: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
@@ -23,7 +24,11 @@ struct World {
 
 impl World {
     fn new(settings: &Value) -> Self {
-        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+        Self::on(Server::with(), settings)
+    }
+
+    fn on(server: ServerBuilder, settings: &Value) -> Self {
+        let server = server.env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
         let proxy = api.create_proxy("proxy", "maven", &upstream.url(), settings);
         let hosted = MavenRepository::create(&server, "hosted");
@@ -112,10 +117,20 @@ fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
 }
 
 #[test]
-fn of_what_has_no_date_nobody_can_say_that_it_is_old() {
-    let world = World::new(&json!({"min_release_age_s": 1, "metadata_ttl_s": 0}));
-    world.lay("a", &[("1.0", OLD), ("2.0", "")]);
-    world.offers("a", &["1.0"], &["2.0"]);
+fn the_age_of_files_without_a_date_counts_from_their_first_sight() {
+    let clock = JumpingClock::new();
+    let settings = json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0, "negative_ttl_s": 0});
+    let world = World::on(Server::with().clock(&clock), &settings);
+    let all = [("1.0", OLD), ("2.0", ""), ("3.0", YOUNG), ("4.0", "")];
+    world.lay("a", &all);
+    // The metadata name a version whose files come later.
+    for end in ["pom", "jar"] {
+        world.upstream.forget(&format!("/{}", file("a", "4.0", end)));
+    }
+    world.offers("a", &["1.0"], &["2.0", "3.0", "4.0"]);
+    clock.set(86_400 + 60);
+    world.lay("a", &all);
+    world.offers("a", &["1.0", "2.0"], &["3.0", "4.0"]);
 }
 
 #[test]

@@ -205,3 +205,87 @@ fn each_right_is_asked_for_by_itself() {
     wide.send(Request::new("POST", &mount)).expect(201);
     assert_eq!(own.get(&format!("app/blobs/{}", digest(layer))).expect(200).body, layer);
 }
+
+/// What `/v2/repositories/REPOSITORY/` answers is answered at `/repositories/REPOSITORY/v2/` too, and leads nowhere else from there.
+#[test]
+fn a_repositorys_own_address_is_a_registry_as_mirrors_are() {
+    let server = Server::start();
+    let images = ImageRepository::create(&server, "images", &json!({}));
+    let own = |rest: &str| format!("/repositories/images/v2/{rest}");
+    for path in [own(""), "/repositories/images/v2".to_owned()] {
+        let version = images.client.get(&path).expect(200);
+        assert_eq!(version.header("docker-distribution-api-version"), Some("registry/2.0"));
+    }
+    is(images.client.get(&own("_catalog")), 405, "UNSUPPORTED", "catalog not yet implemented");
+
+    let begun = images.client.send(Request::new("POST", &own("library/app/blobs/uploads/"))).expect(202);
+    let session = begun.header("location").unwrap();
+    assert!(session.starts_with(&own("library/app/blobs/uploads/")), "{session}");
+    images.client.send(Request::new("PATCH", session).body("layer")).expect(202);
+    let end = Request::new("PUT", &format!("{session}?digest={}", digest(b"layer")));
+    let layer = format!("library/app/blobs/{}", digest(b"layer"));
+    assert_eq!(images.client.send(end).expect(201).header("location"), Some(own(&layer).as_str()));
+    images.push_blob("library/app", b"{}").expect(201);
+    let manifest = manifest(&[b"layer"]);
+    let by_digest = format!("library/app/manifests/{}", digest(manifest.as_bytes()));
+    for tag in ["1", "2"] {
+        let put = Request::new("PUT", &own(&format!("library/app/manifests/{tag}")));
+        let put = put.header("Content-Type", MANIFEST).body(manifest.as_str());
+        let answer = images.client.send(put).expect(201);
+        assert_eq!(answer.header("location"), Some(own(&by_digest).as_str()));
+    }
+
+    let referrers = by_digest.replace("manifests", "referrers");
+    for rest in ["library/app/manifests/1", &by_digest, &layer, "library/app/tags/list", &referrers] {
+        let here = images.client.get(&own(&format!("{rest}?ns=docker.io"))).expect(200);
+        let there = images.get(rest).expect(200);
+        assert_eq!(here.body, there.body, "{rest}");
+        for name in ["content-type", "docker-content-digest", "etag", "cache-control"] {
+            assert_eq!(here.header(name), there.header(name), "{rest}");
+        }
+    }
+    is(images.client.get(&own("library/app/manifests/3")), 404, "MANIFEST_UNKNOWN", "manifest not found");
+    let page = images.client.get(&own("library/app/tags/list?n=1")).expect(200);
+    let next = page.header("link").unwrap().split(['<', '>']).nth(1).unwrap();
+    assert_eq!(next, own("library/app/tags/list?n=1&last=1"));
+    assert_eq!(tags(&images.client, next), json!(["2"]));
+}
+
+/// dockerd asks a token service for scopes without the repository, so its credential is asked for by `Basic`. A bearer of `/v2/` counts
+/// as well.
+#[test]
+fn a_mirrors_credential_is_judged_as_elsewhere() {
+    let server = Server::start();
+    let images = ImageRepository::create(&server, "images", &json!({}));
+    let open = ImageRepository::create(&server, "open", &json!({"public": true}));
+    let own = |repository: &str, rest: &str| format!("/repositories/{repository}/v2/{rest}");
+    for repository in [&images, &open] {
+        repository.push("app", "1", &[b"layer"]).unwrap();
+    }
+    let anonymous = server.anonymous();
+    for rest in ["", "app/manifests/1?ns=docker.io", "app/tags/list"] {
+        anonymous.get(&own("open", rest)).expect(200);
+        images.client.get(&own("images", rest)).expect(200);
+        open.client.get(&own("images", rest)).expect(403);
+        for repository in ["images", "absent"] {
+            let refused = anonymous.get(&own(repository, rest)).expect(401);
+            assert_eq!(refused.header("www-authenticate"), Some("Basic realm=\"127.0.0.1\""));
+        }
+    }
+
+    let bearer = |client: &Client, scope: &str| {
+        let answer = client.get(&format!("/v2/token?service=127.0.0.1&scope={scope}")).expect(200);
+        anonymous.clone().with("Authorization", &format!("Bearer {}", answer.field("token")))
+    };
+    let pull = |repository: &str| format!("repository:repositories/{repository}/app:pull");
+    let reader = bearer(&images.client, &pull("images"));
+    let nobody = bearer(&anonymous, &format!("{}&scope={}", pull("open"), pull("images")));
+    reader.get(&own("images", "app/manifests/1")).expect(200);
+    nobody.get(&own("open", "app/manifests/1")).expect(200);
+    nobody.get(&own("images", "app/manifests/1")).expect(401);
+    let delete = reader.send(Request::new("DELETE", &own("images", "app/manifests/1"))).expect(401);
+    let challenge = delete.header("www-authenticate").unwrap();
+    assert!(challenge.starts_with("Bearer realm=\"http://127.0.0.1:"), "{challenge}");
+    let scope = "scope=\"repository:repositories/images/app:pull,delete\",error=\"insufficient_scope\"";
+    assert!(challenge.ends_with(scope), "{challenge}");
+}

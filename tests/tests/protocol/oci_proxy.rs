@@ -172,6 +172,35 @@ fn an_upstream_that_does_not_tell_digests_is_asked_for_the_manifest() {
 }
 
 #[test]
+fn a_mirrors_clients_are_served_without_what_they_add_to_the_address() {
+    let (server, upstream) = (server(), Upstream::start());
+    let settings = json!({"public": true, "metadata_ttl_s": 3600});
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
+    let named = offer(&upstream, "library/alpine", Some("latest"), MANIFEST, &manifest(&[b"layer"]));
+    let layer = offer_blob(&upstream, "library/alpine", b"layer");
+    let (anonymous, mut asked) = (server.anonymous(), asked(&upstream, "library/alpine"));
+    let own = |rest: &str| format!("/repositories/hub/v2/{rest}");
+    assert_eq!(anonymous.get(&own("")).expect(200).text(), "{}");
+    let of_image = |rest: &str| own(&format!("library/alpine/{rest}?ns=docker.io"));
+    let once = ["HEAD manifests/latest", "GET manifests/IMAGE", "GET blobs/LAYER"]
+        .map(|one| one.replace("IMAGE", &named).replace("LAYER", &layer));
+    for expected in [&once[..], &[]] {
+        let tag = anonymous.send(Request::new("HEAD", &of_image("manifests/latest"))).expect(200);
+        assert_eq!(tag.header("docker-content-digest"), Some(named.as_str()));
+        let image = anonymous.get(&of_image(&format!("manifests/{named}"))).expect(200);
+        assert_eq!(digest(&image.body), named);
+        assert_eq!(anonymous.get(&of_image(&format!("blobs/{layer}"))).expect(200).text(), "layer");
+        // At the other address the same copies are served.
+        assert_eq!(digest(&proxy.get("library/alpine/manifests/latest").expect(200).body), named);
+        assert_eq!(asked(), expected);
+    }
+    let token = proxy.api.create_token(&[&proxy.id], &["read", "write"], None);
+    let put = Request::new("PUT", &own("library/alpine/manifests/latest")).body("{}");
+    let refused = server.anonymous().basic(OWNER, &token.secret).send(put).expect(405);
+    assert_eq!(refused.field("code"), "writes_not_permitted_on_proxy");
+}
+
+#[test]
 fn an_image_of_one_part_may_be_below_library() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));

@@ -1,5 +1,8 @@
-//! The least age of images from upstream: by tag and by digest alike, by what the registry says of a manifest's time.
+//! The least age of images from upstream: by tag and by digest alike, by what the registry says of a manifest's time, and where it says
+//! nothing by when the server first saw the manifest.
 
+use packhouse_tests::Server;
+use packhouse_tests::clock::JumpingClock;
 use packhouse_tests::image_proxy::{ImageProxy, offer, server};
 use packhouse_tests::images::{MANIFEST, digest, manifest};
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -48,4 +51,35 @@ fn an_image_that_is_too_young_is_served_neither_by_tag_nor_by_digest() {
     proxy.get("lib/app/manifests/untold").expect(404);
     let served = proxy.get("own/app/manifests/untold").expect(200);
     assert_eq!(served.header("docker-content-digest"), Some(digest(untold.as_bytes()).as_str()));
+}
+
+#[test]
+fn the_age_of_a_manifest_without_a_date_counts_from_its_first_sight() {
+    let (clock, upstream) = (JumpingClock::new(), Upstream::start());
+    let server =
+        Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").clock(&clock).start();
+    let settings = json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0});
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
+    let young = dated(&upstream, "lib/app", "young", Some("Fri, 01 Jan 2999 00:00:00 GMT"));
+    let first = dated(&upstream, "lib/app", "latest", None);
+    let get = |reference: &str, status: u16| {
+        proxy.get(&format!("lib/app/manifests/{reference}")).expect(status);
+    };
+    // The tag alone is asked for: what it names is seen.
+    get("latest", 404);
+    get("young", 404);
+    clock.set(86_400 + 60);
+    for reference in ["latest", &first] {
+        get(reference, 200);
+    }
+    get("young", 404);
+    get(&young, 404);
+    // The tag moves to a manifest that is new.
+    let moved = offer(&upstream, "lib/app", Some("latest"), MANIFEST, &manifest(&[b"moved"]));
+    for (reference, status) in [("latest", 404), (&*moved, 404), (&*first, 200)] {
+        get(reference, status);
+    }
+    clock.set(2 * (86_400 + 60));
+    get("latest", 200);
+    get(&moved, 200);
 }

@@ -3,6 +3,7 @@
 
 use crate::wheel;
 
+use packhouse_tests::clock::JumpingClock;
 use packhouse_tests::python::{PythonRepository, SIMPLE_JSON};
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Request, Response, Server, digests};
@@ -97,9 +98,12 @@ fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
 }
 
 #[test]
-fn of_what_has_no_age_nobody_can_say_that_it_is_old() {
-    let (server, upstream) = (server(), Upstream::start());
-    let settings = json!({"min_release_age_s": 1, "min_release_age_except": ["free"]});
+fn the_age_of_a_file_without_an_upload_time_counts_from_its_first_sight() {
+    let (clock, upstream) = (JumpingClock::new(), Upstream::start());
+    let server =
+        Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").clock(&clock).start();
+    let settings =
+        json!({"min_release_age_s": 86_400, "min_release_age_except": ["free"], "metadata_ttl_s": 0});
     let proxy = PythonRepository::proxy(&server, "proxy", &upstream.url(), &settings);
     for project in ["demo", "free"] {
         let name = wheel::wheel_name(project, "1.0");
@@ -115,6 +119,9 @@ fn of_what_has_no_age_nobody_can_say_that_it_is_old() {
     get(&proxy, "demo", "1.0").expect(404);
     offers(&proxy, "free", &["1.0"]);
     get(&proxy, "free", "1.0").expect(200);
+    clock.set(86_400 + 60);
+    offers(&proxy, "demo", &["1.0"]);
+    get(&proxy, "demo", "1.0").expect(200);
 }
 
 #[test]

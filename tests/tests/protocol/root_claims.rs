@@ -262,8 +262,16 @@ fn a_bearer_grants_its_scopes_and_lives_as_its_credential_does() {
     assert_eq!(granted, "box:in/mine/b:fetch,add,drop box:in/mine/c:drop");
     all.send(Request::new("DELETE", &path("mine", "b/t"))).expect(202);
 
-    // A bearer is good under its own format's claims alone.
-    assert_eq!(all.get("/repositories/mine/x").status, 401);
+    // A bearer is good in its own format's repositories at their own addresses too, and of others it tells nothing.
+    depot.api.create_maven("files", &json!({}));
+    assert_eq!(all.get("/repositories/mine/x").status, 404);
+    let (nobody, _) = depot.ask(&depot.server.anonymous(), &["box:in/mine/b:fetch"]);
+    for (bearer, names) in [(&all, &["files", "absent"][..]), (&nobody, &["mine", "files", "absent"][..])] {
+        for name in names {
+            let answer = bearer.get(&format!("/repositories/{name}/x")).expect(401);
+            assert_eq!(answer.header("www-authenticate"), Some("Basic realm=\"127.0.0.1\""), "{name}");
+        }
+    }
     depot.api.call("DELETE", &format!("/v1/tokens/{}", token.id)).expect(204);
     challenge(&all.get("/depot/"), ",error=\"invalid_token\"");
     challenge(&all.get(&path("mine", "b/t")), ",scope=\"box:in/mine/b:fetch\",error=\"invalid_token\"");

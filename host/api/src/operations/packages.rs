@@ -5,7 +5,7 @@ use std::sync::Arc;
 use packhouse_config::repository_settings::view;
 use packhouse_runtime::{Action, Call as PluginCall, CallError, Plugin, Presentation, RequestHead};
 use packhouse_store::{
-    Attestation, Blob, Digest, PackageSummary, Readable, RepositoryRow, Version, VersionDetails,
+    Attestation, Blob, Digest, PackageSummary, Readable, RepositoryRow, StoreError, Version, VersionDetails,
     VersionDocument,
 };
 use packhouse_wire::catalogue;
@@ -173,7 +173,9 @@ async fn present(
     match plugin.present_version(call, package, version).await {
         Ok(Ok(presented)) => Ok(presented),
         Ok(Err(_)) | Err(CallError::NotOffered(_)) => Ok(Presentation::default()),
-        Err(CallError::Store(error)) => Err(ApiError::from(error)),
+        Err(CallError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
+            Err(ApiError::from(error))
+        }
         Err(error) => {
             tracing::warn!(format = repository.format, package, version, %error, "a version could not be presented");
             Ok(Presentation::default())

@@ -191,7 +191,7 @@ impl FetchJudge {
         Some(FetchJudge { app: Arc::clone(app), number, question, subject })
     }
 
-    /// What the rules say, by what is shown of the version, and where that tells no age, by the date of its file.
+    /// What the rules say, by what is shown of the version; if that tells no age, by the date of its file, else by its first sight.
     async fn judge(&self, reply: &dyn Reply) -> Result<Judged, ServiceError> {
         if let Subject::Packages(packages) = &self.subject {
             self.refuse_malware(packages).await?;
@@ -235,7 +235,11 @@ impl FetchJudge {
             }
             let row = app.store.facts_of_version(repository, package, version).await?;
             let facts = row.as_ref().map_or_else(|| facts::of_name(package, version), facts::of_row);
-            let mut facts = [PolicyFacts { published: facts.published.or(modified), ..facts }];
+            let published = match facts.published.or(modified) {
+                None => app.store.find_first_seen(repository, package, version).await?,
+                published => published,
+            };
+            let mut facts = [PolicyFacts { published, ..facts }];
             let question = Question { file: Some(file.clone()), ..self.question.clone() };
             let judged = app.rulings(set, &question, &mut facts).await?.pop().unwrap_or_default();
             if judged.refusal.is_none() {

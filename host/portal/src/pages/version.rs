@@ -10,7 +10,7 @@ use packhouse_api::operations::packages::{self, VersionPage};
 use packhouse_api::operations::policies;
 use packhouse_api::operations::upkeep::{self, VersionPath};
 use packhouse_runtime::VersionState;
-use packhouse_store::Version;
+use packhouse_store::{Version, VersionFile};
 
 use super::Routes;
 use super::attestations::attestations;
@@ -55,6 +55,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let before = html! {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
         @if !version.summary.is_empty() { p { (parts::short(&version.summary)) } }
+        @if !details.damaged_files.is_empty() { (damaged(&told)) }
         (facts(&told))
         @if !ruled.is_empty() { (super::policies::ruled(&ruled, package, number)) }
         @if !told.advisories.is_empty() { (advisories(&told.advisories)) }
@@ -125,6 +126,17 @@ fn facts(told: &VersionPage) -> Markup {
     }
 }
 
+/// Says what to do about files whose bytes are lost.
+fn damaged(told: &VersionPage) -> Markup {
+    let repair = match told.repository.kind.as_str() {
+        "proxy" => "The next download fetches them from the upstream again.",
+        _ => "Publish the same files again to repair them.",
+    };
+    parts::alert(&format!(
+        "Stored bytes are missing or damaged, so the files that are marked as damaged cannot be downloaded. {repair}"
+    ))
+}
+
 /// What is known to be wrong with the version, the worst first.
 fn advisories(marks: &[Mark]) -> Markup {
     let rows = html! {
@@ -148,11 +160,17 @@ fn advisories(marks: &[Mark]) -> Markup {
 }
 
 fn files(told: &VersionPage) -> Markup {
-    let (files, counted) = (&told.details.version.files, &told.details.file_downloads);
+    let (damaged, counted) = (&told.details.damaged_files, &told.details.file_downloads);
+    // Damaged files are among the rows that are shown.
+    let mut files: Vec<&VersionFile> = told.details.version.files.iter().collect();
+    files.sort_by_key(|file| !damaged.contains(&file.path));
     let rows = html! {
         @for file in files.iter().take(ROWS) {
             tr {
-                th scope="row" { (parts::short(&file.path)) }
+                th scope="row" {
+                    (parts::short(&file.path))
+                    @if damaged.contains(&file.path) { " " (parts::tag("damaged")) }
+                }
                 td.num { (parts::size(file.size)) }
                 td.num { (counted.get(&file.path).copied().unwrap_or_default()) }
                 td { code { (file.digest.to_string()) } }

@@ -183,7 +183,7 @@ impl<R: AsyncBufRead + Unpin> AsyncBufRead for Consumed<R> {
 fn undecodable(error: io::Error) -> HostError {
     match error.downcast::<StoreError>() {
         Ok(error) => HostError::Stop(CallError::Store(error)),
-        Err(error) => HostError::invalid(format!("cannot be decoded: {error}")),
+        Err(error) => HostError::invalid(format!("the bytes cannot be decoded: {error}")),
     }
 }
 
@@ -227,8 +227,9 @@ impl Base64 {
             return Err(HostError::invalid("base64 goes on after its padding"));
         }
         self.ended = text.ends_with(b"=");
+        let decoded = STANDARD.decode(text);
         let bytes =
-            STANDARD.decode(text).map_err(|error| HostError::invalid(format!("not base64: {error}")))?;
+            decoded.map_err(|error| HostError::invalid(format!("the text is not base64: {error}")))?;
         Ok(Bytes::from(bytes))
     }
 }

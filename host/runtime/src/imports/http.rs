@@ -50,6 +50,10 @@ impl HostRequest for HostState {
         Ok(self.head.caller.as_deref().map(str::to_owned))
     }
 
+    fn moved(&mut self, _request: Resource<RequestRep>) -> Result<bool> {
+        Ok(self.is_moved)
+    }
+
     fn take_body(&mut self, _request: Resource<RequestRep>) -> Result<Option<Resource<BlobRep>>> {
         let body = self.body.take();
         Ok(body.map(|blob| self.push(BlobRep::whole(blob))).transpose()?)

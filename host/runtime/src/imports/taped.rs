@@ -113,6 +113,7 @@ taped! {
         plain headers(request: Resource<RequestRep>) -> Plain<Vec<wit::http::Header>>;
         plain address(request: Resource<RequestRep>) -> Plain<String>;
         plain caller(request: Resource<RequestRep>) -> Plain<Option<String>>;
+        plain moved(request: Resource<RequestRep>) -> Plain<bool>;
         plain take_body(request: Resource<RequestRep>) -> Plain<Option<Resource<BlobRep>>>;
         plain take_parts(request: Resource<RequestRep>) -> Plain<Vec<wit::http::Part>>;
         drop RequestRep;

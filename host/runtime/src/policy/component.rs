@@ -62,7 +62,7 @@ impl PolicyComponent {
     ) -> Result<PolicyComponent, LoadError> {
         let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
         if bytes.len() > MAX_BYTES {
-            return Err(refuse(format!("has {} bytes, over {MAX_BYTES}", bytes.len())));
+            return Err(refuse(format!("the component has {} bytes, over {MAX_BYTES}", bytes.len())));
         }
         check_layer(&bytes).map_err(refuse)?;
         let Compiled { component, digest, .. } = compiler.compile(name, bytes).await.map_err(refuse)?;

@@ -59,6 +59,8 @@ impl Player {
             "headers" => Value::Array(request.headers.iter().map(pair).collect()),
             "address" => json!(request.address),
             "caller" => json!(request.caller),
+            // A component that does not ask treats all publishes alike, and hardly any is a move.
+            "moved" => json!(false),
             _ => return None,
         })
     }

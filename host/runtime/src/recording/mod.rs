@@ -3,11 +3,13 @@
 //! guests of every language.
 //!
 //! `spoken` writes the contract's values as JSON, `file` is the form of a recording, `tape` notes a call, `recorder` says which, `secrets`
-//! takes credentials out, `player` answers a call that `replay` runs again.
+//! takes credentials out (`found_secrets` finds them, `secret_forms` replaces them in every form), `player` answers a call that `replay`
+//! runs again.
 
 mod file;
 #[cfg(test)]
 mod file_tests;
+mod found_secrets;
 mod head;
 mod improvised;
 mod player;
@@ -15,6 +17,7 @@ mod recorded_plugin;
 mod recorder;
 mod records;
 mod replay;
+mod secret_forms;
 mod secrets;
 mod spoken;
 mod tape;

@@ -44,6 +44,8 @@ use upstream::UsedReplies;
 
 /// Blobs of a publish that are remembered, for the case that it stores nothing.
 const MOST_SENT: usize = 100;
+/// Bytes that these may hold in memory together: a publish can decode far more than it sends.
+const MOST_SENT_IN_MEMORY: usize = 16 << 20;
 
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
@@ -73,6 +75,8 @@ pub(crate) struct HostState {
     pub(crate) trash: Option<TrashId>,
     /// When what is shown came into the world, where that was not now.
     pub(crate) published_at: Option<u64>,
+    /// Whether the call publishes something that another server served before.
+    pub(crate) is_moved: bool,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Bytes that came with a publish and whose SHA-256 the guest knows.
@@ -124,6 +128,7 @@ impl HostState {
     ) -> HostState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);
+        let published_at = call.moved.and_then(|moved| moved.published_at);
         HostState {
             phase: Phase::Serve,
             turn: None,
@@ -156,8 +161,9 @@ impl HostState {
             replies: UsedReplies::default(),
             memos: None,
             making: None,
-            host: LogAndClock::at(call.published_at.or(call.now)),
-            published_at: call.published_at,
+            host: LogAndClock::at(published_at.or(call.now)),
+            published_at,
+            is_moved: call.moved.is_some(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
             storage,
@@ -227,7 +233,12 @@ impl HostState {
     /// it keeps none may be what replaces stored bytes that were lost.
     pub(crate) fn note_sent(&mut self, blob: &Blob) {
         let came = self.access == Access::Intent(Action::Publish) && blob.origin().is_none();
-        if came && self.sent.len() < MOST_SENT && blob.known(Algorithm::Sha256).is_some() {
+        if !came || self.sent.len() >= MOST_SENT || blob.known(Algorithm::Sha256).is_none() {
+            return;
+        }
+        let in_memory = |blob: &Blob| blob.in_memory().map_or(0, |bytes| bytes.len());
+        let held: usize = self.sent.iter().map(in_memory).sum();
+        if held.saturating_add(in_memory(blob)) <= MOST_SENT_IN_MEMORY {
             self.sent.push(blob.clone());
         }
     }
@@ -338,6 +349,20 @@ mod tests {
         assert_eq!((state.phase, state.access), (Phase::Serve, Access::Intent(Action::Read)));
         assert!(state.for_publish && state.uncacheable && state.held(&held).is_ok());
         assert_eq!(state.looked, Looked::AtQuery);
+    }
+
+    #[tokio::test]
+    async fn bytes_of_a_publish_are_remembered_within_bounds() {
+        let (head, limits) = (Arc::new(RequestHead::default()), Arc::new(Limits::default()));
+        let call = Call::new(head, Action::Publish);
+        let mut state = HostState::new("p".into(), limits, None, Access::Intent(Action::Publish), call);
+        let size = MOST_SENT_IN_MEMORY / 4;
+        for number in 0..6_u8 {
+            let blob = Blob::from_bytes(vec![number; size].into());
+            blob.digest(Algorithm::Sha256).await.unwrap();
+            state.note_sent(&blob);
+        }
+        assert_eq!(state.sent.len(), 4);
     }
 
     #[test]

@@ -74,6 +74,7 @@ pub(crate) const STEPS: &[Step] = &[
         postgres: include_str!("../migrations/0029_files_by_blob.postgres.sql"),
     },
     Step::of_both(include_str!("../migrations/0030_damaged_blobs.sql")),
+    Step::of_both(include_str!("../migrations/0031_first_seen.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

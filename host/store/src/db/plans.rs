@@ -5,11 +5,13 @@ use crate::accounts::{LOOK_UP, reached_sql};
 use crate::attestations::rows as attestations;
 use crate::config::StoreConfig;
 use crate::documents::rows as documents;
+use crate::first_seen;
 use crate::ids::RepositoryId;
 use crate::names::{PackageName, Statement, shown_sql};
 use crate::packages;
 use crate::quotas;
 use crate::records::{keys, read};
+use crate::version_details;
 use crate::webhooks::queue_statements;
 use crate::write_behind::{answers as used, downloads};
 use crate::writer::{answers, catalog, events, quota, sql, trash};
@@ -89,6 +91,7 @@ async fn hot_statements_seek() {
         rows(answers::FORGET, 2),
         packages::NAMES.to_owned(),
         rows(packages::SUMMARIES, 2),
+        rows(version_details::DAMAGED, 2),
     ];
     for statement in statements.into_iter().chain(queue_statements()) {
         let plan = plan(&database, &statement).await;
@@ -124,6 +127,7 @@ async fn what_is_about_some_rows_of_a_repository_reads_no_others() {
         (downloads::FILES, 5),
         (downloads::VERSIONS, 5),
         (used::USED, 3),
+        (first_seen::KNOWN, 3),
         (events::VERSIONS, 3),
         (events::SHOWN_FILES, 3),
         (events::RECORDS, 2),

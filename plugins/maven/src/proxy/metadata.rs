@@ -33,12 +33,13 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
         Found::Refused => return Ok(None),
     };
     let mut metadata = Metadata::read_foreign(&bytes).map_err(|why| garbage(folder, &why))?;
+    let package = package(folder);
+    cx.log().left_out(&package, "versions", metadata.left_out);
     if metadata.versions.is_empty() || metadata.version.is_some() {
         return Ok(Some(Document { bytes, modified: 0 }));
     }
     let mut changed = metadata.left_out > 0;
     let vanished = withdraw(proxy, folder, &metadata.versions)?;
-    let package = package(folder);
     // Of those that are offered further, the age is judged with that of the others.
     let offered = not_withheld(proxy, &package, vanished, true)?;
     if !offered.is_empty() {

@@ -107,7 +107,7 @@ fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'stati
         };
         match body {
             Ok(bytes) => Some((suffix, bytes)),
-            Err(Error::TooLarge(_)) => Some((suffix, Vec::new())),
+            Err(Error::UpstreamTooLarge { .. }) => Some((suffix, Vec::new())),
             Err(_) => None,
         }
     });

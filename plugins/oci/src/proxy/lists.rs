@@ -60,8 +60,11 @@ pub(crate) fn tags(
         let bytes = reply.body().map_err(unreachable)?.read_all(LIST_LIMIT).map_err(unreachable)?;
         let list: TagPage =
             serde_json::from_slice(&bytes).map_err(|_| unusable("its list of tags is none"))?;
-        let tags = list.tags.unwrap_or_default().into_iter();
-        found.tags.extend(tags.filter(|tag| crate::name::tag(tag).is_ok() && tag.as_str() > last));
+        let mut tags = list.tags.unwrap_or_default();
+        let listed = tags.len();
+        tags.retain(|tag| crate::name::tag(tag).is_ok());
+        cx.log().left_out(image, "versions", listed - tags.len());
+        found.tags.extend(tags.into_iter().filter(|tag| tag.as_str() > last));
         if found.tags.len() >= limit {
             found.more = found.tags.len() > limit || next.is_some();
             while found.tags.len() > limit {

@@ -144,7 +144,7 @@ fn signature(asked: &ManifestRequest, layer: &Digest) -> Result<Option<Vec<u8>>,
     };
     match bytes {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(Error::TooLarge(_)) => Ok(Some(Vec::new())),
+        Err(Error::UpstreamTooLarge { .. }) => Ok(Some(Vec::new())),
         Err(error) => Err(unreachable(error)),
     }
 }

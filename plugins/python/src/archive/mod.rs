@@ -1,5 +1,5 @@
 //! What a distribution's archive says of itself: a wheel's METADATA, a source's PKG-INFO. An archive that two programs could
-//! unpack differently is refused, and so is one that grows out of all proportion.
+//! unpack differently is refused, and so is one that grows out of all proportion, or a wheel whose RECORD is not right.
 
 mod record;
 mod tar;
@@ -10,11 +10,17 @@ use crate::name;
 use crate::version::Version;
 use packhouse_sdk::{Blob, Error, Failure, VersionDocument};
 use packhouse_zip::{Archive, ArchiveError, most};
+use record::Record;
 
 /// Bytes of a wheel's RECORD: a line for each file.
 const RECORD_LIMIT: u64 = 16 << 20;
 /// Bytes of a wheel's WHEEL: a few lines.
 const WHEEL_LIMIT: u64 = 64 << 10;
+
+/// Files of a wheel that are compared with its RECORD …
+const COMPARED: usize = 10_000;
+/// … and their bytes together, unpacked.
+const COMPARED_BYTES: u64 = 4 << 30;
 
 /// Bills of materials of a wheel that are kept beside it.
 const SBOMS: usize = 16;
@@ -33,23 +39,37 @@ pub(crate) fn failure(error: ArchiveError, file: &str) -> Failure {
     }
 }
 
-/// What an archive holds of its metadata.
-#[derive(Debug)]
+/// What an archive holds of its metadata; nothing of one that nobody reads here.
+#[derive(Debug, Default)]
 pub(crate) struct Found {
-    pub(crate) metadata: Metadata,
-    /// Byte by byte as it lies in the archive.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) metadata: Option<Metadata>,
+    /// Byte by byte as it lies in the archive, where installers can read it.
+    pub(crate) bytes: Option<Vec<u8>>,
     /// A wheel's bills of materials (PEP 770), each under its name there.
     pub(crate) sboms: Vec<Member>,
 }
 
-/// Reads and checks the archive of a file that is called so.
-pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, ArchiveError> {
+/// Which rules an archive must keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// Those for a new release.
+    New,
+    /// Those for a file that another server had: of a wheel, METADATA alone is read, in Latin-1 too.
+    Moved,
+}
+
+/// Reads the archive of a file that is called so, and checks it by these rules.
+pub(crate) fn inspect(filename: &Filename, blob: &Blob, rules: Rules) -> Result<Found, ArchiveError> {
     let (bytes, sboms) = match filename.kind {
-        Kind::Wheel => wheel(filename, blob)?,
+        Kind::Wheel => wheel(filename, blob, rules)?,
         Kind::Zip => (zipped_source(blob)?, Vec::new()),
         Kind::Tar => (tar::package_info(&unpacked(blob)?)?, Vec::new()),
+        Kind::Other(_) => return Ok(Found::default()),
     };
+    let is_utf8 = core::str::from_utf8(&bytes).is_ok();
+    if rules == Rules::New && !is_utf8 {
+        return Err(ArchiveError::refused("its metadata are not UTF-8"));
+    }
     let metadata = Metadata::parse(&bytes).map_err(ArchiveError::Refused)?;
     let (project, version) = (metadata.project(), metadata.version());
     if project.as_deref() != Some(&filename.project) || version.as_ref() != Some(&filename.version) {
@@ -58,17 +78,34 @@ pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, Archive
             format!("its metadata are those of {said:?}, not of {} {}", filename.project, filename.version);
         return Err(ArchiveError::refused(text));
     }
-    Ok(Found { metadata, bytes, sboms })
+    // Those of a wheel are announced to installers, which read them as UTF-8.
+    let bytes = Some(bytes).filter(|_| is_utf8 || filename.kind != Kind::Wheel);
+    Ok(Found { metadata: Some(metadata), bytes, sboms })
 }
 
 /// A file of an archive: what it is called, and its bytes.
 type Member = (String, Vec<u8>);
 
 /// Its METADATA and its bills of materials.
-fn wheel(filename: &Filename, blob: &Blob) -> Result<(Vec<u8>, Vec<Member>), ArchiveError> {
+fn wheel(filename: &Filename, blob: &Blob, rules: Rules) -> Result<(Vec<u8>, Vec<Member>), ArchiveError> {
     let archive = Archive::read(blob)?;
     archive.check_ratio(blob.size()?)?;
     let folder = dist_info(&archive, filename)?;
+    let record = match rules {
+        Rules::New => Some(checked_record(&archive, blob, &folder)?),
+        Rules::Moved => None,
+    };
+    let metadata = archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)?;
+    let sboms = sboms(&archive, blob, &folder)?;
+    // Last, because the host bounds what it unpacks in one call.
+    if let Some(record) = record {
+        compare(&archive, blob, &record)?;
+    }
+    Ok((metadata, sboms))
+}
+
+/// The RECORD of a wheel whose WHEEL is right, and which names the wheel's files.
+fn checked_record(archive: &Archive, blob: &Blob, folder: &str) -> Result<Record, ArchiveError> {
     let about = archive.content(blob, &format!("{folder}/WHEEL"), WHEEL_LIMIT)?;
     let of_version_1 =
         |line: &str| line.strip_prefix("Wheel-Version:").is_some_and(|v| v.trim().starts_with("1."));
@@ -76,9 +113,28 @@ fn wheel(filename: &Filename, blob: &Blob) -> Result<(Vec<u8>, Vec<Member>), Arc
         return Err(ArchiveError::refused("its WHEEL does not say Wheel-Version: 1.x"));
     }
     let lines = archive.content(blob, &format!("{folder}/RECORD"), RECORD_LIMIT)?;
-    record::check(&lines, &folder, archive.files())?;
-    let metadata = archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)?;
-    Ok((metadata, sboms(&archive, blob, &folder)?))
+    let record = Record::read(&lines, folder)?;
+    record.check_names(archive.files())?;
+    Ok(record)
+}
+
+/// Compares files with the digests that a RECORD states. What goes beyond the bounds is not compared: the host unpacks every file for it.
+fn compare(archive: &Archive, blob: &Blob, record: &Record) -> Result<(), ArchiveError> {
+    let mut room = COMPARED_BYTES;
+    let stated = archive.members().filter_map(|file| Some((file, record.digest(file.name())?)));
+    for (file, stated) in stated.take(COMPARED) {
+        if file.size() > room {
+            continue;
+        }
+        room -= file.size();
+        let found = file.digest(blob, stated.algorithm)?;
+        if found.is_some_and(|found| !stated.is_of(&found)) {
+            let (name, algorithm) = (file.name(), stated.algorithm);
+            let text = format!("its RECORD states a {algorithm} of its file {name} that is not the file's");
+            return Err(ArchiveError::refused(text));
+        }
+    }
+    Ok(())
 }
 
 /// What lies in a wheel's folder `sboms`. What goes beyond the bounds stays in the wheel alone.

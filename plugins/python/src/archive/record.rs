@@ -1,50 +1,125 @@
 //! A wheel's RECORD: it must name the files that are in the wheel, all of them and no others, since installers disagree about
-//! which of the two they believe.
+//! which of the two they believe; and the digests that it states must be theirs.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use packhouse_sdk::Digest;
 use packhouse_zip::ArchiveError;
 use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 
-/// Checks the lines of a RECORD against the wheel's files. Of the RECORD itself and its signatures nothing need be said.
-pub(super) fn check<'a>(
-    lines: &[u8],
-    folder: &str,
-    files: impl Iterator<Item = &'a str>,
-) -> Result<(), ArchiveError> {
-    let text = core::str::from_utf8(lines).map_err(|_| ArchiveError::refused("its RECORD is not UTF-8"))?;
-    let own = ["RECORD", "RECORD.jws", "RECORD.p7s"].map(|name| format!("{folder}/{name}"));
-    let counts = |name: &str| !own.iter().any(|own| own == name);
-    let mut named = HashSet::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let path = path(line).ok_or_else(|| ArchiveError::refused("a line of its RECORD makes no sense"))?;
-        named.insert(path);
-    }
-    for file in files.filter(|file| counts(file)) {
-        if !named.remove(file) {
-            return Err(ArchiveError::refused(format!("its RECORD does not name its file {file}")));
-        }
-    }
-    match named.into_iter().find(|name| counts(name)) {
-        Some(name) => Err(ArchiveError::refused(format!("its RECORD names {name}, which it does not have"))),
-        None => Ok(()),
+/// Digests that are compared. A RECORD may state others, which the host does not know.
+const ALGORITHMS: [&str; 2] = ["sha256", "sha512"];
+
+/// What a RECORD says of files. Of the RECORD itself and its signatures nothing need be said, and nothing counts.
+#[derive(Debug)]
+pub(super) struct Record {
+    own: [String; 3],
+    /// The second field of each line by the first.
+    rows: HashMap<String, String>,
+}
+
+/// A digest that a RECORD states.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StatedDigest<'a> {
+    pub(super) algorithm: &'static str,
+    /// In the Base64 of addresses.
+    value: &'a str,
+}
+
+impl StatedDigest<'_> {
+    /// Whether it is this one.
+    pub(super) fn is_of(&self, digest: &Digest) -> bool {
+        let hex = digest.hex();
+        let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).filter_map(byte).collect();
+        URL_SAFE_NO_PAD.encode(bytes) == self.value
     }
 }
 
-/// The first field of a line of CSV.
-fn path(line: &str) -> Option<String> {
+impl Record {
+    /// Reads the lines of the RECORD in this folder.
+    pub(super) fn read(lines: &[u8], folder: &str) -> Result<Self, ArchiveError> {
+        let text =
+            core::str::from_utf8(lines).map_err(|_| ArchiveError::refused("its RECORD is not UTF-8"))?;
+        let own = ["RECORD", "RECORD.jws", "RECORD.p7s"].map(|name| format!("{folder}/{name}"));
+        let mut record = Self { own, rows: HashMap::new() };
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let row =
+                row(line).ok_or_else(|| ArchiveError::refused("a line of its RECORD makes no sense"))?;
+            record.add(row)?;
+        }
+        Ok(record)
+    }
+
+    fn add(&mut self, (path, digest): (String, &str)) -> Result<(), ArchiveError> {
+        if self.is_own(&path) {
+            return Ok(());
+        }
+        match self.rows.entry(path) {
+            Entry::Vacant(place) => {
+                place.insert(digest.to_owned());
+            }
+            Entry::Occupied(known) if known.get() != digest => {
+                let text = format!("its RECORD states two digests of its file {}", known.key());
+                return Err(ArchiveError::refused(text));
+            }
+            Entry::Occupied(_) => {}
+        }
+        Ok(())
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.own.iter().any(|own| own == path)
+    }
+
+    /// Compares the names with those of the wheel's files.
+    pub(super) fn check_names<'a>(&self, files: impl Iterator<Item = &'a str>) -> Result<(), ArchiveError> {
+        let mut missing: HashSet<&str> = self.rows.keys().map(String::as_str).collect();
+        for file in files.filter(|file| !self.is_own(file)) {
+            if !missing.remove(file) {
+                return Err(ArchiveError::refused(format!("its RECORD does not name its file {file}")));
+            }
+        }
+        match missing.into_iter().next() {
+            Some(name) => {
+                Err(ArchiveError::refused(format!("its RECORD names {name}, which it does not have")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The digest of a file, where it states one that can be compared.
+    pub(super) fn digest(&self, file: &str) -> Option<StatedDigest<'_>> {
+        let (stated, value) = self.rows.get(file)?.split_once('=')?;
+        let algorithm = ALGORITHMS.into_iter().find(|algorithm| *algorithm == stated)?;
+        Some(StatedDigest { algorithm, value: value.trim_end_matches('=') })
+    }
+}
+
+/// The first two fields of a line of CSV.
+fn row(line: &str) -> Option<(String, &str)> {
+    let (path, rest) = field(line)?;
+    let digest = rest.split(',').next().unwrap_or_default();
+    Some((path, digest.trim().trim_matches('"')))
+}
+
+/// The first field of a line of CSV, and what follows its comma.
+fn field(line: &str) -> Option<(String, &str)> {
     let Some(quoted) = line.strip_prefix('"') else {
-        return line.split_once(',').map(|(path, _)| path.to_owned());
+        return line.split_once(',').map(|(field, rest)| (field.to_owned(), rest));
     };
-    let mut path = String::new();
+    let mut field = String::new();
     let mut rest = quoted;
     loop {
         let (piece, after) = rest.split_once('"')?;
-        path.push_str(piece);
+        field.push_str(piece);
         match after.strip_prefix('"') {
             Some(more) => {
-                path.push('"');
+                field.push('"');
                 rest = more;
             }
-            None => return after.starts_with(',').then_some(path),
+            None => return Some((field, after.strip_prefix(',')?)),
         }
     }
 }
@@ -54,7 +129,8 @@ mod tests {
     use super::*;
 
     fn refusal(lines: &str, files: &[&str]) -> Option<String> {
-        match check(lines.as_bytes(), "a-1.dist-info", files.iter().copied()) {
+        let record = Record::read(lines.as_bytes(), "a-1.dist-info");
+        match record.and_then(|record| record.check_names(files.iter().copied())) {
             Ok(()) => None,
             Err(ArchiveError::Refused(text)) => Some(text),
             Err(ArchiveError::Host(error)) => panic!("{error}"),
@@ -75,5 +151,24 @@ mod tests {
         for lines in ["a/__init__.py\n", "\"a/__init__.py,,\n", "\"a\"x,,\n"] {
             assert!(refusal(lines, &[]).unwrap().contains("makes no sense"), "{lines}");
         }
+        assert_eq!(refusal("a,sha256=x,1\na,sha256=x,1\n", &["a"]), None);
+        assert!(refusal("a,sha256=x,1\na,sha256=y,1\n", &["a"]).unwrap().contains("two digests"));
+    }
+
+    #[test]
+    fn a_stated_digest_is_in_the_base64_of_addresses() {
+        let of_nothing = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU";
+        let lines = format!(
+            "a,sha256={of_nothing},0\n\"b\",\"sha256={of_nothing}=\",\"0\"\nc,,\nd,md5=x,0\ne,sha256=x,0\n"
+        );
+        let record = Record::read(lines.as_bytes(), "a-1.dist-info").unwrap();
+        let digest =
+            Digest::new("sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+                .unwrap();
+        let is_of = |file: &str| record.digest(file).map(|stated| stated.is_of(&digest));
+        assert_eq!(
+            ["a", "b", "c", "d", "e", "f"].map(is_of),
+            [Some(true), Some(true), None, None, Some(false), None]
+        );
     }
 }

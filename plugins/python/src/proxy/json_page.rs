@@ -53,7 +53,7 @@ struct Listed<'a> {
 
 impl Source<'_> {
     /// Hands over one file after the other; answers how many cannot be read.
-    pub(super) fn each(&self, take: &mut Visit<'_>) -> Result<u64, Failure> {
+    pub(super) fn each(&self, take: &mut Visit<'_>) -> Result<usize, Failure> {
         let mut elements = Elements::new(self.body, self.files);
         let mut left_out = 0;
         while let Some(element) = elements.next_element().map_err(|error| unusable(self.target, error))? {

@@ -123,11 +123,7 @@ impl Page {
             PageForm::Html => html_page::each(body, base, name, take),
             PageForm::Json(files) => {
                 let source = json_page::Source { body, files, base, target, name, wanted };
-                let left_out = source.each(take)?;
-                if left_out > 0 {
-                    let fields = [("page", target.as_str()), ("files", &left_out.to_string())];
-                    cx.log().warn("files of an upstream's page cannot be read and are left out", &fields);
-                }
+                cx.log().left_out(name, "files", source.each(take)?);
                 Ok(())
             }
         }
@@ -152,10 +148,6 @@ fn json_form(body: &Blob, target: &str) -> Result<(PageForm, Status), Failure> {
 /// Why a page cannot be used, with where it was asked for.
 pub(super) fn unusable(target: &str, error: Error) -> Failure {
     match error {
-        Error::TooLarge(_) => {
-            let limit = LIMIT >> 20;
-            unexpected(&format!("it has more than {limit} MiB, the limit for a page"), target)
-        }
         Error::Unavailable(why) => unexpected(&why, target),
         other => other.into(),
     }

@@ -7,12 +7,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
 mod extras;
+mod moved;
 mod refused;
 
 use super::wheel;
 use extras::{attestations, deletions, legacy, status};
+use moved::{moved_files, moved_wheels};
 use packhouse_testkit::Case;
-use refused::{refused_forms, refused_names, refused_sources, refused_wheels, refused_zips};
+use refused::{refused_digests, refused_forms, refused_names, refused_sources, refused_wheels, refused_zips};
 use sha2::{Digest as _, Sha256};
 
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
@@ -33,8 +35,11 @@ pub(crate) fn cases() -> Vec<Case> {
         refused_forms(),
         refused_names(),
         refused_wheels(),
+        refused_digests(),
         refused_zips(),
         refused_sources(),
+        moved_wheels(),
+        moved_files(),
         attestations(),
         status(),
         legacy(),

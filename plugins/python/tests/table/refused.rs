@@ -2,7 +2,10 @@
 
 use super::wheel::{self, Faults};
 use super::{asked, form, upload};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use packhouse_testkit::Case;
+use sha2::{Digest as _, Sha256, Sha512};
 
 /// Forms that say too little, too much or something wrong.
 pub(super) fn refused_forms() -> Vec<Case> {
@@ -124,6 +127,38 @@ pub(super) fn refused_wheels() -> Vec<Case> {
         sent("nothing", b"", "no zip archive"),
         asked("nothing came of it", "/simple/mine/", 404),
         asked("nor of the other", "/simple/victim/", 404),
+    ]
+}
+
+/// Wheels whose RECORD states digests of their files, right ones and wrong ones.
+pub(super) fn refused_digests() -> Vec<Case> {
+    let long = b"VERSION = 1 # and so on\n".repeat(1000);
+    let sha256 = |bytes: &[u8]| format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)));
+    let sha512 = |bytes: &[u8]| format!("sha512={}", URL_SAFE_NO_PAD.encode(Sha512::digest(bytes)));
+    let sent = |case: &str, version: &str, short: &str, packed: &str, status| {
+        let mut files = wheel::wheel_files("summed", version, "");
+        if let Some((_, record)) = files.last_mut() {
+            let stated = format!("summed/__init__.py,{short},");
+            let lines = String::from_utf8_lossy(record).replace("summed/__init__.py,,", &stated);
+            *record = format!("{lines}summed/long.py,{packed},\n").into_bytes();
+        }
+        files.push(("summed/long.py".to_owned(), long.clone()));
+        upload(case, "summed", version, &wheel::zip(&wheel::borrowed(&files)), status)
+    };
+    let refused = |case: &str, short: &str, packed: &str, words: &str| {
+        sent(case, "1.0", short, packed, 400).code("invalid_distribution").contains(words)
+    };
+    let short = b"VERSION = \"1.0\"\n";
+    let (other, other_512) = (sha256(b"other"), sha512(b"other"));
+    vec![
+        refused("a wrong digest of a stored file", &other, "", "a sha256 of its file summed/__init__.py"),
+        refused("of a compressed file", &sha256(short), &other, "a sha256 of its file summed/long.py"),
+        refused("by SHA-512", "", &other_512, "a sha512 of its file summed/long.py"),
+        refused("what is none", "sha256=x", "", "a sha256 of its file summed/__init__.py"),
+        asked("nothing came of it", "/simple/summed/", 404),
+        sent("right digests", "1.0", &sha256(short), &sha512(&long), 200),
+        sent("with padding", "1.1", "", &format!("{}=", sha256(&long)), 200),
+        sent("one that nobody compares", "1.2", "md5=x", "sha384=x", 200),
     ]
 }
 

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use packhouse_runtime::{
-    Action, Answer, Appended, Armed, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, PublicKey,
-    Recorder, Recording, Replayer, RepositoryView, RequestHead, Routed, RoutedInstance, Runtime,
+    Action, Answer, Appended, Armed, BodyPlan, Call, Content, Failure, Intent, Moved, Part, Plugin,
+    PublicKey, Recorder, Recording, Replayer, RepositoryView, RequestHead, Routed, RoutedInstance, Runtime,
     RuntimeConfig, ServiceFuture, Services, Signature, SigningService,
 };
 use packhouse_sdk::Format;
@@ -123,8 +123,10 @@ impl Wasm {
         instance: Option<RoutedInstance<'_>>,
     ) -> Result<Answer, Failure> {
         let seen = self.store.find_repository(self.organization, self.view.id).await.unwrap().unwrap();
+        let is_moved = request.headers.iter().any(|(name, _)| name == "packhouse-published-at");
         let call = |action| Call {
             target: Some(RepositoryView { revision: seen.revision, ..self.view.clone() }),
+            moved: is_moved.then(Moved::default),
             services: Services {
                 signing: Arc::new(Signing),
                 advisories: Arc::new(Signing),

@@ -21,6 +21,7 @@ mod conversion;
 mod documents;
 mod failures;
 mod fetches;
+mod first_seen;
 mod generation;
 mod kept_reads;
 mod key_owners;

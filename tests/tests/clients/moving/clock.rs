@@ -25,6 +25,9 @@ fn who_manages_repositories_says_when_something_was_published() {
     // A later mark or file without the header leaves it.
     repository.put("org/a/1/a-1.pom", "<project/>").expect(201);
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
+    // Published elsewhere at a time that nobody knows, it is published now.
+    put(&server, &repository.token, owner, "org/a/3/a-3.jar", "unknown").expect(201);
+    assert!(version(&server, &repository.id, "org:a", "3")["published_at"].as_u64().unwrap() > BEGIN_2020_MS);
     for wrong in ["2999-01-01T00:00:00Z", "1960-01-01T00:00:00Z", "yesterday", ""] {
         let refused = put(&server, &repository.token, owner, "org/a/2/a-2.jar", wrong).expect(400);
         assert_eq!(refused.field("error"), "invalid_published_at");
@@ -45,9 +48,10 @@ fn who_only_publishes_does_so_now() {
         &["read", "write"],
         None,
     );
-    let refused =
-        put(&server, &token, "dev@example.com", "org/a/1/a-1.jar", "2020-01-01T00:00:00Z").expect(403);
-    assert_eq!(refused.field("error"), "published_at_not_permitted");
+    for at in ["2020-01-01T00:00:00Z", "unknown"] {
+        let refused = put(&server, &token, "dev@example.com", "org/a/1/a-1.jar", at).expect(403);
+        assert_eq!(refused.field("error"), "published_at_not_permitted");
+    }
     // A key of the repository has no owner who could manage anything.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let soon = u64::try_from(now.as_millis()).unwrap() + 3_600_000;

@@ -168,26 +168,82 @@ fn pages_and_odd_files_are_understood() {
         Answer::ok(one).header("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT"),
     );
     upstream.on("/f/odd-1.0.tar.gz", Answer::ok(two).chunked(100));
+    upstream.on("/f/odd-1.0-py2.7.egg", Answer::ok("egg"));
     let url = upstream.url();
     let first = moved(&server, &["import", "new", "--from", "pypi", &url]);
     assert!(!first.said.success);
-    assert_eq!((first.count("moved"), first.count("skipped")), (2, 1), "{:#?}", first.lines);
-    assert!(first.line("odd-1.0-py2.7.egg")["reason"].as_str().unwrap().contains("no wheel"));
+    assert_eq!(first.count("moved"), 3, "{:#?}", first.lines);
     let gone = first.lines.iter().find(|line| line["package"] == "gone").unwrap();
     assert!(gone["outcome"] == "refused" && gone["reason"].as_str().unwrap().contains("404"), "{gone}");
-    // Of two files one is yanked: a version is yanked as a whole here.
+    // Of three files one is yanked: a version is yanked as a whole here.
     let state = first.lines.iter().find(|line| line["what"] == "state").unwrap();
-    assert!(state["reason"].as_str().unwrap().starts_with("1 of 2 files"), "{state}");
-    let times: Vec<_> = told(&new, "odd")["files"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| file["upload-time"].clone())
-        .collect();
-    assert_eq!(times[0], "2020-01-01T00:00:00.000000Z");
+    assert!(state["reason"].as_str().unwrap().starts_with("1 of 3 files"), "{state}");
+    let files = told(&new, "odd")["files"].as_array().unwrap().clone();
+    let names: Vec<_> = files.iter().map(|file| file["filename"].as_str().unwrap()).collect();
+    assert_eq!(names, ["odd-1.0-py2.7.egg", "odd-1.0-py3-none-any.whl", "odd-1.0.tar.gz"]);
+    assert_eq!(files[1]["upload-time"], "2020-01-01T00:00:00.000000Z");
     let read = new.client.send(Request::new("GET", &new.path("simple/odd/")));
     assert!(read.text().contains("odd-1.0.tar.gz"));
     let again = moved(&server, &["import", "new", "--from", "pypi", &url]);
-    assert_eq!((again.count("moved"), again.count("present")), (0, 2), "{:#?}", again.lines);
+    assert_eq!((again.count("moved"), again.count("present")), (0, 3), "{:#?}", again.lines);
     assert_eq!(version(&server, &new.id, "odd", "1.0")["published_at"], BEGIN_2020_MS);
+}
+
+/// Files that another server has, which nobody could publish here: version, name and bytes.
+fn old_files() -> Vec<(&'static str, String, Vec<u8>)> {
+    let surplus = |lines: Vec<u8>| [&lines[..], b"old/gone.py,,\n"].concat();
+    let wrong = |lines: Vec<u8>| {
+        String::from_utf8_lossy(&lines).replace("init__.py,,", "init__.py,sha256=x,").into_bytes()
+    };
+    let latin = |fields: Vec<u8>| [&fields[..], b"Author: Andr\xe9\n"].concat();
+    let name = |version: &str| wheel::wheel_name("old", version);
+    let mut files = vec![
+        ("1.0", name("1.0"), wheel::changed_wheel("old", "1.0", "RECORD", surplus)),
+        ("1.1", name("1.1"), wheel::changed_wheel("old", "1.1", "RECORD", |_| Vec::new())),
+        ("1.2", name("1.2"), wheel::changed_wheel("old", "1.2", "RECORD", wrong)),
+        ("1.3", name("1.3"), wheel::changed_wheel("old", "1.3", "METADATA", latin)),
+    ];
+    let ends = [".tar.bz2", ".tgz", ".tar.xz", "-py2.7.egg", ".win32.exe", ".win32.msi", "-1.noarch.rpm"];
+    files.extend(ends.iter().map(|end| ("1.4", format!("old-1.4{end}"), end.as_bytes().to_vec())));
+    files
+}
+
+#[test]
+fn what_a_server_has_is_moved_although_nobody_could_publish_it() {
+    let (server, upstream) = (Server::start(), Upstream::start());
+    let (new, other) = (PythonRepository::create(&server, "new"), PythonRepository::create(&server, "other"));
+    let files = old_files();
+    let link = |(_, name, _): &(_, String, _)| {
+        format!("<a href='/f/{name}' data-requires-python='&gt;=2.7'>{name}</a>")
+    };
+    upstream.on("/simple/", Answer::ok("<a href='old/'>old</a>").header("Content-Type", "text/html"));
+    let page: String = files.iter().map(link).collect();
+    upstream.on("/simple/old/", Answer::ok(page).header("Content-Type", "text/html"));
+    for (_, name, bytes) in &files {
+        upstream.on(&format!("/f/{name}"), Answer::ok(bytes.clone()));
+    }
+    let url = upstream.url();
+    // A time is neither told nor kept: it is a move all the same.
+    let words = ["import", "new", "--from", "pypi", &url, "--without-times"];
+    let first = moved(&server, &words).well();
+    assert_eq!(first.count("moved"), files.len(), "{:#?}", first.lines);
+    moved(&server, &words).adds_nothing();
+    for (version, name, bytes) in &files {
+        assert_eq!(new.file("old", version, name).expect(200).body, *bytes, "{name}");
+        other.publish("old", version, name, bytes).expect(400);
+    }
+    let listed = new.page("old")["files"].as_array().unwrap().clone();
+    let old_kinds = listed.iter().filter(|file| file["requires-python"] == ">=2.7");
+    assert_eq!((listed.len(), old_kinds.count()), (files.len(), 7), "{listed:#?}");
+
+    // For a member who may not say so, it is a new publish.
+    let rights = json!({"organization": [], "repositories": [{"repository": other.id, "actions": ["read", "publish", "delete"]}]});
+    let password = packhouse_tests::server::PASSWORD;
+    let member = json!({"email": "dev@example.com", "password": password, "permissions": rights});
+    Api::sign_in(&server).post("/v1/members", &member).expect(201);
+    let login = format!("dev@example.com:{password}");
+    let words = ["import", "other", "--from", "pypi", &url, "--without-times"];
+    let refused = moved_with(&server, &words, &[("PACKHOUSE_LOGIN", login.as_str())]);
+    assert_eq!((refused.count("refused"), refused.count("skipped")), (4, 7), "{:#?}", refused.lines);
+    other.ask("old").expect(404);
 }

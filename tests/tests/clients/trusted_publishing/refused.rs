@@ -76,6 +76,37 @@ fn an_id_token_that_is_wrong_is_refused_in_words() {
 }
 
 #[test]
+fn gitlabs_address_of_the_pipelines_file_is_compared_as_a_whole() {
+    let world = World::start();
+    let repository = world.repository("python", "wheels");
+    world.trust(
+        &repository,
+        &json!({
+            "provider": "gitlab",
+            "claims": {"namespace": "my-group", "project": "my-project", "workflow": ".gitlab-ci.yml"},
+        }),
+    );
+    let host = world.issuer.url.trim_start_matches("http://");
+    let token = |address: String| {
+        let mut claims = world.gitlab();
+        claims["ci_config_ref_uri"] = json!(address);
+        world.issuer.token(&claims)
+    };
+    for address in [
+        format!("evil.example/{host}/my-group/my-project//.gitlab-ci.yml@refs/tags/v1"),
+        format!("{host}/evil/my-group/my-project//.gitlab-ci.yml@refs/tags/v1"),
+        "evil.example/my-group/my-project//.gitlab-ci.yml@refs/tags/v1".to_owned(),
+        "/my-group/my-project//.gitlab-ci.yml@refs/tags/v1".to_owned(),
+        format!("{host}/my-group/my-project//evil//.gitlab-ci.yml@refs/tags/v1"),
+        format!("{host}/my-group/my-project//.gitlab-ci.yml.evil@refs/tags/v1"),
+    ] {
+        refused(&world, &token(address), "invalid-publisher", "`workflow`");
+    }
+    let right = format!("{host}/my-group/my-project//.gitlab-ci.yml@refs/tags/v1");
+    world.mint(&token(right)).expect(200);
+}
+
+#[test]
 fn of_a_thousand_made_up_tokens_none_is_taken() {
     let world = World::start();
     let repository = world.repository("generic", "files");

@@ -1,27 +1,26 @@
-//! The step that reads `Packhouse-Published-At`: when what a request publishes was first published, elsewhere. A move from another
-//! server says so, which no format's own protocol can.
+//! The step that reads `Packhouse-Published-At`: the sender of a publish says that another server published the same before, and when.
+//! No format's own protocol can say so.
 
 use http::HeaderName;
 use jiff::Timestamp;
 use packhouse_identity::permissions::{Permission, Permissions};
-use packhouse_runtime::{Action, Intent};
+use packhouse_runtime::{Action, Intent, Moved};
 use packhouse_wire::catalogue;
 
 use crate::error_response::HttpError;
 use crate::repository_request::RepositoryRequest;
 
-/// A time by RFC 3339.
+/// A time by RFC 3339, or [`UNKNOWN`].
 const HEADER: HeaderName = HeaderName::from_static("packhouse-published-at");
+/// What the header holds where the sender does not know the time.
+const UNKNOWN: &[u8] = b"unknown";
 /// How far a sender's clock may be ahead, in ms.
 const AHEAD_MS: i64 = 60_000;
 
-/// The time in ms since 1970 that a publish shall have happened at; none where the header is not sent, and for all that is no publish.
-/// 403 unless the credential's owner manages the organization's repositories: who may only publish does so now. 400 for what is no time,
-/// lies before 1970 or in the future.
-pub(crate) fn published_at(
-    request: &RepositoryRequest<'_>,
-    intent: &Intent,
-) -> Result<Option<u64>, HttpError> {
+/// Returns what the sender of a publish says of a move; none where the header is not sent, and for a request that is not a publish.
+/// 403 unless the credential's owner manages the organization's repositories: a member who may only publish does so now. 400 for a time
+/// that cannot be read, lies before 1970 or in the future.
+pub(crate) fn moved(request: &RepositoryRequest<'_>, intent: &Intent) -> Result<Option<Moved>, HttpError> {
     let Some(value) = request.parts.headers.get(HEADER).filter(|_| intent.action == Action::Publish) else {
         return Ok(None);
     };
@@ -30,8 +29,12 @@ pub(crate) fn published_at(
     if !request.principal.member.as_ref().is_some_and(|member| manages(&member.permissions)) {
         return Err(HttpError::of(&catalogue::PUBLISHED_AT_NOT_PERMITTED));
     }
-    let said = value.to_str().ok().and_then(|text| parsed(text, request.now));
-    said.map(Some).ok_or_else(|| HttpError::of(&catalogue::INVALID_PUBLISHED_AT))
+    if value.as_bytes() == UNKNOWN {
+        return Ok(Some(Moved::default()));
+    }
+    let published_at = value.to_str().ok().and_then(|text| parsed(text, request.now));
+    let published_at = published_at.ok_or_else(|| HttpError::of(&catalogue::INVALID_PUBLISHED_AT))?;
+    Ok(Some(Moved { published_at: Some(published_at) }))
 }
 
 fn parsed(text: &str, now: i64) -> Option<u64> {

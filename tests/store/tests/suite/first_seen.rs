@@ -1,0 +1,89 @@
+//! When versions of an upstream were first seen: remembered once, by whichever server was first, and bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use packhouse_store::{CatalogChange, Commit, RepositoryId, Store, Version};
+
+use crate::support::{World, applied, in_both};
+
+in_both! {
+    a_version_is_seen_for_the_first_time_once, a_long_list_costs_few_statements,
+    the_oldest_are_forgotten_and_what_is_shown_stays, a_removed_repository_leaves_nothing_behind,
+}
+
+const NAME: &str = "example.com/far";
+
+async fn note(store: &Store, repository: RepositoryId, versions: &[&str]) -> BTreeMap<String, u64> {
+    let versions = versions.iter().map(|&version| version.to_owned()).collect();
+    store.note_first_seen(repository, NAME, versions).await.unwrap()
+}
+
+/// Returns once the clock that all servers go by shows a later moment than this.
+async fn wait_past(store: &Store, moment: u64) {
+    while store.now_ms().unsigned_abs() <= moment {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn a_version_is_seen_for_the_first_time_once(world: &World) {
+    let (store, own) = (&world.store, world.repository);
+    let first = note(store, own, &["1.0"]).await;
+    wait_past(store, first["1.0"]).await;
+    // Another server of the same database.
+    let beside = Store::open(world.config.clone()).await.unwrap();
+    let both = note(&beside, own, &["1.0", "2.0"]).await;
+    assert_eq!(both["1.0"], first["1.0"]);
+    assert_eq!(note(store, own, &["2.0", "1.0"]).await, both);
+    assert_eq!(store.find_first_seen(own, NAME, "1.0").await.unwrap(), Some(first["1.0"]));
+    // Another package's and another repository's are others.
+    assert_eq!(store.find_first_seen(own, "example.com/other", "1.0").await.unwrap(), None);
+    let other = world.another("other").await;
+    assert_eq!(store.find_first_seen(other, NAME, "1.0").await.unwrap(), None);
+    // No database holds such a text: the others are remembered.
+    assert_eq!(note(store, own, &["1.0", "3\0"]).await, first);
+    beside.close().await;
+}
+
+async fn a_long_list_costs_few_statements(world: &World) {
+    let (store, own) = (&world.store, world.repository);
+    let versions: BTreeSet<String> = (0..1_000).map(|number| format!("1.{number}")).collect();
+    let ask = async || {
+        let before = store.statements();
+        let seen = store.note_first_seen(own, NAME, versions.clone()).await.unwrap();
+        assert_eq!(seen.len(), 1_000);
+        (seen, store.statements() - before)
+    };
+    let (first, written) = ask().await;
+    let (again, read) = ask().await;
+    assert_eq!(again, first);
+    assert!(written < 10 && read < 10, "{written} statements, then {read}");
+}
+
+async fn the_oldest_are_forgotten_and_what_is_shown_stays(world: &World) {
+    let (store, own) = (&world.store, world.repository);
+    let other = world.another("other").await;
+    note(store, other, &["1"]).await;
+    for version in ["1", "2", "3", "4", "5"] {
+        let seen = note(store, own, &[version]).await;
+        wait_past(store, seen[version]).await;
+    }
+    let version = Version { name: NAME.to_owned(), version: "1".to_owned(), ..Version::default() };
+    let catalog = vec![CatalogChange::Show(version)];
+    applied(store.commit(own, Commit { catalog, ..Commit::default() }).await.unwrap());
+    assert_eq!(store.forget_first_seen(own, 5).await.unwrap(), 0);
+    assert_eq!(store.forget_first_seen(own, 2).await.unwrap(), 2);
+    let mut left = Vec::new();
+    for version in ["1", "2", "3", "4", "5"] {
+        left.extend(store.find_first_seen(own, NAME, version).await.unwrap().map(|_| version));
+    }
+    assert_eq!(left, ["1", "4", "5"]);
+    assert!(store.find_first_seen(other, NAME, "1").await.unwrap().is_some(), "another repository's");
+}
+
+async fn a_removed_repository_leaves_nothing_behind(world: &World) {
+    let (store, gone) = (&world.store, world.another("gone").await);
+    note(store, gone, &["1.0"]).await;
+    assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
+    assert_eq!(store.remove_deleted().await.unwrap(), 1);
+    assert_eq!(store.find_first_seen(gone, NAME, "1.0").await.unwrap(), None);
+}
