@@ -47,6 +47,13 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --release --locked -- -D warnings
     cargo test --workspace --release --locked --quiet --test lints
+    @if command -v cargo-deny >/dev/null && command -v cargo-machete >/dev/null; then cargo deny --workspace check bans licenses sources && cargo machete; \
+        else echo "skipped: cargo deny and cargo machete: ./bootstrap dependencies installs them" >&2; fi
+
+# Licences, sources, known faults and duplicates of what we depend on, and what is named but not used
+dependencies:
+    cargo deny --workspace check
+    cargo machete
 
 # Tests wait for servers and clients for most of their time, so that more of them run at one time than there are cores.
 threads := `echo $((3 * $(nproc)))`
