@@ -180,7 +180,10 @@ struct Key {
 
 impl Key {
     /// None for a key of a kind that signs no ID token.
-    fn read(key: Value) -> Option<Key> {
+    fn read(mut key: Value) -> Option<Key> {
+        // Other members, as certificates, say nothing of the key, and lose it where they are of an odd type (RFC 7517, section 4).
+        const READ: [&str; 9] = ["kty", "use", "kid", "alg", "crv", "n", "e", "x", "y"];
+        key.as_object_mut()?.retain(|name, _| READ.contains(&name.as_str()));
         let description: Jwk = serde_json::from_value(key).ok()?;
         let verifier = match &description.algorithm {
             AlgorithmParameters::RSA(rsa) => {

@@ -196,6 +196,7 @@ fn what_no_asymmetric_key_has_signed_is_refused() {
         let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), message.as_bytes());
         let token = format!("{message}.{}", encode(mac.as_ref()));
         assert_eq!(judged(&keys, &token), Err(TokenProblem::Algorithm));
+        assert!(Key::read(shared.clone()).is_none());
         assert_eq!(judged(&[shared], &token), Err(TokenProblem::Algorithm));
     }
 }
@@ -206,6 +207,8 @@ fn a_key_counts_for_what_its_issuer_says_alone() {
     let judged_with = |members: Value| judged(&[with(RSA.key("one"), &members)], &token);
     assert_eq!(judged_with(json!({"use": null})), Ok(()));
     assert_eq!(judged_with(json!({"alg": "RS256"})), Ok(()));
+    // What is not understood is passed by, of whatever type it is.
+    assert_eq!(judged_with(json!({"x5c": "MII", "key_ops": "verify", "x5t": 1})), Ok(()));
     for members in [
         json!({"alg": "RS384"}),
         json!({"alg": "PS256"}),

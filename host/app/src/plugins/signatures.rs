@@ -43,9 +43,11 @@ impl TrustedKey {
         Some(TrustedKey { key, fingerprint })
     }
 
-    /// Reads a key from PEM (`PUBLIC KEY`).
+    /// Reads a key from PEM (`PUBLIC KEY`). None for several: which of them is meant to be trusted is not told.
     pub fn from_pem(pem: &str) -> Option<TrustedKey> {
-        TrustedKey::of(&SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).ok()?)
+        let mut keys = SubjectPublicKeyInfoDer::pem_slice_iter(pem.as_bytes());
+        let key = keys.next()?.ok()?;
+        if keys.next().is_some() { None } else { TrustedKey::of(&key) }
     }
 
     /// `SHA256:` and the hexadecimal SHA-256 of the key as DER (SubjectPublicKeyInfo).
@@ -149,6 +151,12 @@ impl SigningPem {
             .map_err(|_| SignatureError("the key does not sign".to_owned()))
     }
 
+    /// Whether this key made this signature. Two signatures of the same bytes differ, so they cannot be compared.
+    pub fn made(&self, message: &[u8], signature: &str) -> bool {
+        let key = self.0.public_key().as_der().ok().and_then(|der| TrustedKey::of(der.as_ref()));
+        key.is_some_and(|key| matches!(TrustedKeys(vec![key]).signer(message, signature), Ok(Some(_))))
+    }
+
     /// Its public half's fingerprint.
     pub fn fingerprint(&self) -> String {
         fingerprint(self.0.public_key()).unwrap_or_default()
@@ -201,6 +209,7 @@ mod tests {
         for pem in [bare, pkcs8(&key.0).as_str()] {
             assert_eq!(SigningPem::from_pem(pem).unwrap().fingerprint(), key.fingerprint());
         }
+        assert!(TrustedKey::from_pem(&PUBLIC.repeat(2)).is_none());
         let public = TrustedKey::from_pem(PUBLIC).unwrap();
         assert_eq!(key.fingerprint(), public.fingerprint());
         assert_eq!(

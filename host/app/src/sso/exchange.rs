@@ -51,6 +51,7 @@ pub struct Exchange<'a> {
 #[derive(Deserialize)]
 struct Tokens {
     access_token: String,
+    token_type: String,
     id_token: Option<String>,
 }
 
@@ -139,7 +140,9 @@ impl Exchange<'_> {
         // What it answered may hold tokens, and is not repeated.
         let nonsense = Refused::Answer("the provider's answer to the code makes no sense");
         if answer.status() == StatusCode::OK {
-            return serde_json::from_slice(answer.body()).map_err(|_| nonsense);
+            let tokens: Option<Tokens> = serde_json::from_slice(answer.body()).ok();
+            // OpenID Connect Core, section 3.1.3.3.
+            return tokens.filter(|tokens| tokens.token_type.eq_ignore_ascii_case("bearer")).ok_or(nonsense);
         }
         let told: Option<Value> = serde_json::from_slice(answer.body()).ok();
         let refuses = told.is_some_and(|told| told.get("error").is_some_and(Value::is_string));
@@ -192,11 +195,13 @@ impl Exchange<'_> {
         if answer.status() != StatusCode::OK {
             return Err(nonsense());
         }
-        let user: Option<User> = if is_jwt(&answer) {
-            let token = std::str::from_utf8(answer.body()).unwrap_or_default();
-            metadata.keys.verify_userinfo(token.trim(), self.expected()).ok()
-        } else {
-            serde_json::from_slice(answer.body()).ok()
+        let user: Option<User> = match media_type(&answer).as_deref() {
+            Some("application/jwt") => {
+                let token = std::str::from_utf8(answer.body()).unwrap_or_default();
+                metadata.keys.verify_userinfo(token.trim(), self.expected()).ok()
+            }
+            Some(JSON) => serde_json::from_slice(answer.body()).ok(),
+            _ => None,
         };
         // Userinfo of another subject may be substituted (section 5.3.2).
         user.filter(|user| user.sub == subject).ok_or_else(nonsense)
@@ -214,9 +219,10 @@ fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret))))
 }
 
-fn is_jwt(answer: &Response) -> bool {
-    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/jwt")
+/// Of what type the body is; JSON where nothing is said of it, and none where what is said cannot be read.
+fn media_type(answer: &Response) -> Option<String> {
+    let Some(stated) = answer.headers().get(CONTENT_TYPE) else { return Some(JSON.to_owned()) };
+    Some(stated.to_str().ok()?.split(';').next()?.trim().to_ascii_lowercase())
 }
 
 /// For people, and without what the token holds.

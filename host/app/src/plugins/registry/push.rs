@@ -8,7 +8,7 @@ use http::Method;
 use packhouse_config::{UpstreamBounds, upstream_networks};
 use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
 use packhouse_upstream::remote::{Remote, RemoteError, RemoteRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use super::artifact::{self, Descriptor, Facts};
@@ -85,13 +85,20 @@ impl Registry {
     async fn sign(&self, manifest: &str, key: &SigningPem) -> Result<Reference, RegistryError> {
         let named = format!("{}/{}", self.reference.host(), self.reference.path());
         let payload = artifact::payload(&named, manifest);
+        let tag = artifact::signature_tag(manifest);
+        // Those of others stay, and so does this key's own.
+        let mut layers = self.signatures(manifest).await?;
+        let digest = artifact::digest(&payload);
+        let is_own = |layer: &Descriptor| {
+            let signature = layer.annotations.get(words::SIGNATURE).and_then(Value::as_str);
+            layer.digest == digest && signature.is_some_and(|signature| key.made(&payload, signature))
+        };
+        if layers.iter().any(is_own) {
+            return Ok(self.reference.tagged(&tag));
+        }
         let signature = key.sign(&payload).map_err(|error| RegistryError::new(error.to_string()))?;
         let mut layer = self.send(words::SIMPLE_SIGNING, payload).await?;
         layer.annotations.insert(words::SIGNATURE.to_owned(), json!(signature));
-        let tag = artifact::signature_tag(manifest);
-        // Those of others stay.
-        let mut layers = self.signatures(manifest).await?;
-        layers.retain(|other| *other != layer);
         layers.push(layer);
         let digests: Vec<&str> = layers.iter().map(|layer| layer.digest.as_str()).collect();
         let config = json!({
