@@ -29,6 +29,8 @@ pub(crate) const FOREIGN: &str = "this is no place of backups (packhouse-backups
 const TEMPORARY: &str = "tmp";
 /// Bytes that are written to a bucket at a time: a part of a large object.
 const PART: usize = 8 * 1024 * 1024;
+/// Bytes that are read of a folder's file at a time.
+const PIECE: usize = 64 * 1024;
 /// How often a request to a bucket is tried again. A backup waits longer for it than a server, whose clients try again themselves.
 const RETRIES: usize = 3;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -161,7 +163,10 @@ impl Place {
             Files::Folder(folder) => {
                 let name = within(folder, path).with_context(failed)?;
                 let file = if_there(tokio::fs::File::open(name).await).with_context(failed)?;
-                Ok(file.map(|file| Box::new(file.compat()) as Reader))
+                // Headers of what is encrypted are read in small pieces, and each read of a file is a task of its own.
+                let buffered =
+                    |file: tokio::fs::File| futures::io::BufReader::with_capacity(PIECE, file.compat());
+                Ok(file.map(|file| Box::new(buffered(file)) as Reader))
             }
             Files::Bucket(bucket, root) => match bucket.get(&key(root, path)).await {
                 Ok(found) => {
@@ -339,10 +344,21 @@ fn is_empty(folder: &Path) -> anyhow::Result<bool> {
 
 fn bucket(address: &str) -> anyhow::Result<Place> {
     let (builder, root) = s3_bucket(address)?;
-    let name = builder.get_config_value(&AmazonS3ConfigKey::Bucket).unwrap_or_default();
+    let set = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
+    let name = set(AmazonS3ConfigKey::Bucket).unwrap_or_default();
+    // Of such addresses the library takes the endpoint's host as it is. Without the bucket in it, paths would be taken for buckets.
+    let is_hosted = set(AmazonS3ConfigKey::VirtualHostedStyleRequest).as_deref() == Some("true");
+    let endpoint = set(AmazonS3ConfigKey::S3Endpoint).or_else(|| set(AmazonS3ConfigKey::Endpoint));
+    ensure!(
+        !is_hosted || endpoint.is_none_or(|endpoint| endpoint.contains(&format!("://{name}."))),
+        "with virtual_hosted_style_request the endpoint names the bucket, as in https://{name}.HOST"
+    );
     let backoff = BackoffConfig { init_backoff: FIRST_RETRY, max_backoff: LAST_RETRY, base: 2.0 };
     let bucket = builder
-        .with_retry(RetryConfig { backoff, max_retries: RETRIES, ..RetryConfig::default() })
+        // The time counts from the beginning of a read, which takes hours where the file is large and is taken up where it broke off.
+        .with_retry(RetryConfig { backoff, max_retries: RETRIES, retry_timeout: Duration::from_hours(24) })
+        // One file is removed at a time, and not every store knows how several are.
+        .with_disable_bulk_delete(true)
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ReadTimeout), TIMEOUT)
         .build()
         .context("the address of the bucket does not make sense")?;

@@ -303,7 +303,10 @@ pub fn s3_bucket(address: &str) -> std::result::Result<(AmazonS3Builder, Path), 
     let url = Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
     let bucket =
         url.host_str().filter(|_| url.scheme() == "s3").ok_or_else(|| invalid("is not s3://BUCKET?…"))?;
-    let mut builder = AmazonS3Builder::from_env()
+    // A session token of the environment belongs to the key there, not to another one in the address.
+    let has_own_key =
+        url.query_pairs().any(|(name, _)| matches!(name.parse(), Ok(AmazonS3ConfigKey::AccessKeyId)));
+    let mut builder = from_env(|key| !(has_own_key && *key == AmazonS3ConfigKey::Token))
         .with_bucket_name(bucket)
         .with_checksum_algorithm(Checksum::SHA256)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
@@ -326,6 +329,17 @@ pub fn s3_bucket(address: &str) -> std::result::Result<(AmazonS3Builder, Path), 
     let prefix =
         Path::from_url_path(url.path()).map_err(|error| invalid(&format!("has no usable path: {error}")))?;
     Ok((builder, prefix))
+}
+
+/// What the environment says of S3 (`AWS_…`), of those settings that count.
+fn from_env(counts: impl Fn(&AmazonS3ConfigKey) -> bool) -> AmazonS3Builder {
+    let settings = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        let name = name.starts_with("AWS_").then(|| name.to_ascii_lowercase())?;
+        Some((name.parse::<AmazonS3ConfigKey>().ok()?, value))
+    });
+    let settings = settings.filter(|(key, _)| counts(key));
+    settings.fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value))
 }
 
 /// `work`, or an error once it has taken as long as this.
