@@ -27,7 +27,13 @@ pub(crate) fn remove(repository: &Repository, name: &str, version: &str) -> Resu
         let record = records::find(repository, name, &key, version)?;
         let record = record.ok_or_else(|| missing(name, version))?;
         change.remove(&record.key, Expectation::Revision(record.revision));
-        change.require(&records::used(name, &key), Expectation::Anything);
+        let used = records::used(name, &key);
+        if record.key == records::version(name, &key) {
+            change.require(&used, Expectation::Anything);
+        } else {
+            // What was published under a former key is noted as used under that alone.
+            change.put_json(&used, &true, Expectation::Anything, &[])?;
+        }
         change.hide(&VersionId::new(name, record.value.version));
         Ok(())
     })?;

@@ -26,8 +26,8 @@ pub(crate) fn version(name: &str, key: &str) -> String {
     format!("v/{name}/{key}")
 }
 
-/// A published version of this text and key. Some texts, as `1.0-stable2`, had another key in an earlier
-/// version of this program: their records are found by the text that is in them.
+/// A published version of this text and key. A text with `stable` in it, as `1.0-stable2`, may have had another
+/// key in an earlier version of this program: then its record is found by the text that is in it.
 ///
 /// # Errors
 /// The host's.
@@ -39,6 +39,9 @@ pub(crate) fn find(
 ) -> Result<Option<Entry<PackageRecord>>, Error> {
     if let Some(found) = repository.get_json(&version(name, key))? {
         return Ok(Some(found));
+    }
+    if !text.to_ascii_lowercase().contains("stable") {
+        return Ok(None);
     }
     for entry in repository.scan(versions(name)) {
         let entry = entry?.json::<PackageRecord>()?;

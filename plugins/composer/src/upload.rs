@@ -123,10 +123,11 @@ fn publish(
     record: &PackageRecord,
     version: &Version,
 ) -> Result<(), Failure> {
-    let key = records::version(&record.name, &version.key());
+    let own_key = records::version(&record.name, &version.key());
     let used_key = records::used(&record.name, &version.key());
     repository.update_if_needed(busy, |change| {
-        let there = repository.get_json::<PackageRecord>(&key)?;
+        let there = records::find(repository, &record.name, &version.key(), &record.version)?;
+        let key = there.as_ref().map_or(&own_key, |entry| &entry.key);
         let used = repository.get_json::<bool>(&used_key)?;
         if let Some(Entry { value: there, .. }) = &there {
             let same = there.sha256 == record.sha256 && there.version == record.version;
@@ -145,7 +146,7 @@ fn publish(
             }
         }
         let blobs = std::slice::from_ref(&record.sha256);
-        change.put_json(&key, &record, Expectation::unchanged(there.as_ref()), blobs)?;
+        change.put_json(key, &record, Expectation::unchanged(there.as_ref()), blobs)?;
         change.put_json(&used_key, &true, Expectation::unchanged(used.as_ref()), &[])?;
         change.show(&record.shown());
         Ok(Step::Commit(()))

@@ -16,17 +16,18 @@ const LISTING: u64 = 8 << 20;
 /// answers.
 const SMALL: u64 = 256 << 10;
 
-/// Endings of archives, packages, programs, disk images, documents, media, data, checksums and signatures.
-/// HTML under such a name is a page in the place of the file.
-const NO_PAGES: [&str; 107] = [
-    "7z", "a", "aab", "aar", "apk", "appimage", "ar", "asc", "avi", "avif", "bin", "bmp", "br", "bz2", "cab",
-    "class", "conda", "crate", "db", "deb", "dll", "dmg", "doc", "docx", "dylib", "ear", "egg", "elf", "exe",
-    "flac", "flatpak", "gem", "gif", "gz", "ico", "img", "ipa", "iso", "jar", "jpeg", "jpg", "lz", "lz4",
-    "lzma", "m4a", "md5", "minisig", "mkv", "mov", "mp3", "mp4", "msi", "msix", "npy", "nupkg", "o", "odt",
-    "ogg", "onnx", "otf", "ova", "parquet", "pdf", "pkg", "png", "ppt", "pptx", "pyd", "qcow2", "rar", "rpm",
+/// Endings of archives, packages, programs, scripts, disk images, documents, media, data, keys, certificates,
+/// checksums and signatures. HTML under such a name is a page in the place of the file.
+const NO_PAGES: [&str; 125] = [
+    "7z", "a", "aab", "aar", "apk", "appimage", "ar", "asc", "avi", "avif", "bash", "bin", "bmp", "br",
+    "bz2", "cab", "cer", "class", "conda", "crate", "crt", "csv", "db", "deb", "dll", "dmg", "doc", "docx",
+    "dylib", "ear", "egg", "elf", "exe", "flac", "flatpak", "gem", "gif", "gpg", "gz", "ico", "img", "ipa",
+    "iso", "jar", "jpeg", "jpg", "js", "json", "key", "lz", "lz4", "lzma", "m4a", "md5", "minisig", "mkv",
+    "mov", "mp3", "mp4", "msi", "msix", "npy", "nupkg", "o", "odt", "ogg", "onnx", "otf", "ova", "parquet",
+    "pdf", "pem", "pkg", "png", "ppt", "pptx", "ps1", "pub", "py", "pyd", "qcow2", "rar", "rb", "rpm", "sh",
     "sha1", "sha256", "sha512", "sig", "sigstore", "snap", "so", "sqlite", "sys", "tar", "tbz2", "tgz",
-    "tif", "tiff", "ttf", "txz", "vdi", "vhd", "vhdx", "vmdk", "vsix", "war", "wasm", "wav", "webm", "webp",
-    "whl", "woff", "woff2", "xls", "xlsx", "xpi", "xz", "z", "zip", "zst",
+    "tif", "tiff", "toml", "ttf", "txz", "vdi", "vhd", "vhdx", "vmdk", "vsix", "war", "wasm", "wav", "webm",
+    "webp", "whl", "woff", "woff2", "xls", "xlsx", "xml", "xpi", "xz", "yaml", "yml", "z", "zip", "zst",
 ];
 
 /// Words in the address of a page where people sign in.

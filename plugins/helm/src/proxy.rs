@@ -44,11 +44,14 @@ fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Opti
     let bytes = whole(&reply.body()?)?;
     let read = upstream_index::read(&bytes, &base, only);
     let read = read.ok_or_else(|| unexpected("it is not an index of charts, for index.yaml"))?;
-    for (name, count) in &read.left_out {
-        if only.is_none_or(|only| only == name) {
-            cx.log().left_out(name, "versions", *count);
-        }
-    }
+    let mut names = read.left_out.keys();
+    // One line, since a call logs a hundred at most: of one chart, or of several together.
+    let (name, count) = match (only, names.next(), names.next()) {
+        (Some(only), ..) => (only, read.left_out.get(only).copied().unwrap_or_default()),
+        (None, Some(name), None) => (name.as_str(), read.left_out.values().sum()),
+        (None, ..) => ("", read.left_out.values().sum()),
+    };
+    cx.log().left_out(name, "versions", count);
     Ok(Some(read.listing))
 }
 

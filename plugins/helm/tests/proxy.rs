@@ -83,6 +83,26 @@ fn a_fetched_version_that_the_upstream_drops_is_withdrawn() {
 }
 
 #[test]
+fn what_is_left_out_is_told_in_one_line() {
+    let host = MemoryHost::new();
+    let mount = proxy(&host, json!({}));
+    let odd = |name: &str| format!("  {name}:\n  - name: {name}\n    version: latest\n    urls: [x.tgz]\n");
+    let good = "  c:\n  - name: c\n    version: 1.0.0\n    urls: [c-1.0.0.tgz]\n";
+    for (charts, package, count) in
+        [(vec![odd("a")], "a", "1"), (vec![odd("a"), odd("b")], "", "2"), (vec![], "", "")]
+    {
+        let index = format!("apiVersion: v1\nentries:\n{}{good}", charts.concat());
+        host.answer_upstream("GET", "index.yaml", 200, &[], index.as_bytes());
+        let before = host.log().len();
+        assert_eq!(versions(&mount, "c"), ["1.0.0"]);
+        let told: Vec<_> = host.log().into_iter().skip(before).map(|line| line.fields).collect();
+        let fields = [("package", package), ("versions", count)];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        assert_eq!(told, if charts.is_empty() { vec![] } else { vec![fields] });
+    }
+}
+
+#[test]
 fn what_is_no_index_is_the_upstreams_fault() {
     let host = MemoryHost::new();
     let mount = proxy(&host, json!({}));

@@ -111,8 +111,15 @@ fn ask(cx: &Context, proxy: &Repository, target: &str, asked: &Asked<'_>) -> Res
 /// An upstream's answer; none if it does not answer audits.
 ///
 /// # Errors
-/// 502 if the upstream fails, or answers with another document.
+/// 502 if the upstream fails, refuses the audit, or answers with another document.
 fn read(reply: Reply) -> Result<Option<Map<String, Value>>, Failure> {
+    match reply.status()? {
+        501 => return Ok(None),
+        status @ (401..=403 | 451) => {
+            return Err(reply.unusable(format!("the upstream refuses audits with status {status}")));
+        }
+        _ => {}
+    }
     let path = reply.path().to_owned();
     let Some(reply) = reply.found()? else { return Ok(None) };
     let answer = serde_json::from_slice(&reply.body()?.read_all(ANSWER)?);

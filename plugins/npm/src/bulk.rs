@@ -32,8 +32,7 @@ pub(crate) fn affected<'a>(advisory: &Advisory, versions: &[&'a str]) -> Vec<&'a
     versions.iter().copied().filter(|version| advisory.affected.covers(version, place)).collect()
 }
 
-/// Adds what one more upstream says. An advisory that an upstream before told about the package, by its
-/// number or its address, is left out. One upstream may tell several of one address: one for each range
+/// Adds what one more upstream says. An advisory that an upstream before told about the package is left out. One upstream may tell several of one address: one for each range
 /// of versions.
 pub(crate) fn add(told: &mut Map<String, Value>, upstream: Map<String, Value>) {
     for (name, advisories) in upstream {
@@ -44,10 +43,11 @@ pub(crate) fn add(told: &mut Map<String, Value>, upstream: Map<String, Value>) {
     }
 }
 
-/// The number of an advisory and the address of its description, by which upstreams tell the same one.
+/// What upstreams tell the same advisory by: the address of its description, or its number where it has no
+/// address.
 pub(crate) fn marks(advisory: &Value) -> impl Iterator<Item = String> {
-    let stated = ["id", "url"].into_iter().filter_map(move |member| advisory.get(member));
-    stated.filter(|value| !value.is_null() && value.as_str() != Some("")).map(Value::to_string)
+    let stated = ["url", "id"].into_iter().filter_map(move |member| advisory.get(member));
+    stated.filter(|value| !value.is_null() && value.as_str() != Some("")).map(Value::to_string).take(1)
 }
 
 /// Adds what is known here to what an upstream says. What the upstream tells itself, by the same name, is not told twice.
@@ -189,9 +189,11 @@ mod tests {
             {"id": 1, "url": "https://b.example/1"}, {"id": 9, "url": "https://a.example/1"}, {"id": 3, "url": ""}, {"url": ""}
         ]);
         add(&mut told, upstream(others));
-        assert_eq!(told["lib"].as_array().unwrap().len(), 4, "{told:?}");
+        assert_eq!(told["lib"].as_array().unwrap().len(), 5, "{told:?}");
+        assert_eq!(told["lib"][2]["url"], "https://b.example/1", "numbers are each upstream's own");
+        add(&mut told, upstream(json!([{"id": 3}, {"id": 4}])));
         add(&mut told, upstream(json!("odd")));
-        assert_eq!(told["lib"][2], json!({"id": 3, "url": ""}));
+        assert_eq!((&told["lib"][3], &told["lib"][5]), (&json!({"id": 3, "url": ""}), &json!({"id": 4})));
     }
 
     #[test]

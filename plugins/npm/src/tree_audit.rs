@@ -116,27 +116,38 @@ pub(crate) fn merged(reports: Vec<Map<String, Value>>) -> Option<Map<String, Val
     Some(told)
 }
 
-/// Adds what one more upstream says. An advisory that an upstream before told, by its number or its
-/// address, is left out, with the actions for it.
+/// Adds what one more upstream says. An advisory that an upstream before told about the package is left out,
+/// with the actions for it. One whose number another one has gets a number that is free.
 fn add_report(told: &mut Map<String, Value>, report: &Map<String, Value>) {
     let Some(stated) = report.get("advisories").and_then(Value::as_object) else { return };
     let Value::Object(advisories) = told.entry("advisories").or_insert_with(|| json!({})) else { return };
-    let before: BTreeSet<String> = advisories.values().flat_map(bulk::marks).collect();
-    let is_new = |(id, advisory): &(&String, &Value)| {
-        !advisories.contains_key(*id) && !bulk::marks(advisory).any(|mark| before.contains(&mark))
-    };
-    let new: Vec<(&String, &Value)> = stated.iter().filter(is_new).collect();
-    advisories.extend(new.iter().map(|(id, advisory)| ((*id).clone(), (*advisory).clone())));
+    let before: BTreeSet<String> = advisories.values().flat_map(keys).collect();
+    let is_new = |advisory: &Value| keys(advisory).iter().all(|key| !before.contains(key));
+    let new: Vec<(&String, &Value)> = stated.iter().filter(|(_, advisory)| is_new(advisory)).collect();
+    // By the numbers of those that are new, the numbers that they get here.
+    let (mut numbers, mut free) = (BTreeMap::new(), 1_u64..);
+    for (id, advisory) in &new {
+        let is_free = |number: &u64| {
+            let number = number.to_string();
+            !advisories.contains_key(&number) && !stated.contains_key(&number)
+        };
+        let number = if advisories.contains_key(*id) { free.find(is_free) } else { None };
+        let place = number.map_or_else(|| (*id).clone(), |number| number.to_string());
+        advisories.insert(place, numbered(advisory, number));
+        numbers.insert(id.as_str(), number);
+    }
     for (_, advisory) in &new {
         let findings = advisory.get("findings").and_then(Value::as_array).into_iter().flatten();
         let places = findings.filter_map(|finding| finding.get("paths")?.as_array()).map(Vec::len).sum();
         count(told, advisory.get("severity").and_then(Value::as_str).unwrap_or_default(), places);
     }
-    let ids: BTreeSet<&str> = new.iter().map(|(id, _)| id.as_str()).collect();
-    let is_new = |place: &&Value| place.get("id").is_some_and(|id| ids.contains(id.to_string().as_str()));
+    let resolved = |place: &Value| {
+        let number = numbers.get(place.get("id")?.to_string().as_str())?;
+        Some(numbered(place, *number))
+    };
     for action in report.get("actions").and_then(Value::as_array).into_iter().flatten() {
         let resolves = action.get("resolves").and_then(Value::as_array).into_iter().flatten();
-        let resolves: Vec<Value> = resolves.filter(is_new).cloned().collect();
+        let resolves: Vec<Value> = resolves.filter_map(resolved).collect();
         if !resolves.is_empty()
             && let Value::Object(mut action) = action.clone()
         {
@@ -144,6 +155,21 @@ fn add_report(told: &mut Map<String, Value>, report: &Map<String, Value>) {
             push_action(told, Value::Object(action));
         }
     }
+}
+
+/// By what an advisory about a package is told to be the same.
+fn keys(advisory: &Value) -> Vec<String> {
+    let of = advisory.get("module_name").and_then(Value::as_str).unwrap_or_default();
+    bulk::marks(advisory).map(|mark| format!("{of}\n{mark}")).collect()
+}
+
+/// An advisory, or a place that it names, with another number if there is one.
+fn numbered(value: &Value, number: Option<u64>) -> Value {
+    let mut value = value.clone();
+    if let (Some(number), Value::Object(members)) = (number, &mut value) {
+        members.insert("id".to_owned(), json!(number));
+    }
+    value
 }
 
 /// Counts vulnerable places in the tree.
@@ -172,7 +198,11 @@ fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions:
     let affected = bulk::affected(advisory, &numbers);
     let affected: Vec<(&str, &Found)> =
         affected.into_iter().filter_map(|version| Some((version, versions.get(version)?))).collect();
-    let id = bulk::number(&advisory.id);
+    let mut id = bulk::number(&advisory.id);
+    // One advisory may be about several packages, each of which has a number of its own.
+    while advisories.contains_key(&id.to_string()) {
+        id = id.wrapping_add(1);
+    }
     let finding = |(version, found): &(&str, &Found)| json!({"version": version, "paths": found.paths, "dev": found.dev, "optional": found.optional, "bundled": false});
     let severity = bulk::severity(advisory);
     advisories.insert(
@@ -264,22 +294,47 @@ mod tests {
 
     #[test]
     fn reports_of_several_upstreams_are_merged() {
-        let report = |id: u64, url: &str| {
+        let report = |module: &str, id: u64, url: &str| {
+            let path = format!("a>{module}");
             object(json!({
-                "actions": [{"action": "review", "module": "lib", "resolves": [{"id": id, "path": "a>lib"}]}],
+                "actions": [{"action": "review", "module": module, "resolves": [{"id": id, "path": path}]}],
                 "advisories": {(id.to_string()): {
-                    "id": id, "module_name": "lib", "url": url, "severity": "high",
-                    "findings": [{"version": "1.0.0", "paths": ["a>lib"]}],
+                    "id": id, "module_name": module, "url": url, "severity": "high",
+                    "findings": [{"version": "1.0.0", "paths": [path]}],
                 }},
                 "metadata": {"vulnerabilities": {"high": 1}},
             }))
         };
-        let reports = [report(1, "u1"), report(1, "other"), report(2, "u1"), report(3, "u3")];
+        let reports = [
+            report("lib", 1, "u1"),
+            report("lib", 7, "u1"),
+            report("lib", 3, "u3"),
+            report("lib", 1, ""),
+            report("lib-es", 1, "u1"),
+            report("lib-es", 5, "u1"),
+            report("lib-es", 8, "u3"),
+        ];
         let told = merged(reports.into()).unwrap();
-        assert_eq!(told["advisories"].as_object().unwrap().keys().collect::<Vec<_>>(), ["1", "3"]);
-        assert_eq!(told["metadata"]["vulnerabilities"]["high"], 2);
-        assert_eq!(told["actions"][1]["resolves"], json!([{"id": 3, "path": "a>lib"}]));
-        assert_eq!(told["actions"].as_array().unwrap().len(), 2);
+        let mut advisories: Vec<[String; 4]> = Vec::new();
+        for (number, advisory) in told["advisories"].as_object().unwrap() {
+            let [module, url] =
+                ["module_name", "url"].map(|name| advisory[name].as_str().unwrap().to_owned());
+            advisories.push([number.clone(), advisory["id"].to_string(), module, url]);
+        }
+        advisories.sort();
+        let expected = [
+            ["1", "1", "lib", "u1"],
+            ["2", "2", "lib", ""],
+            ["3", "3", "lib", "u3"],
+            ["4", "4", "lib-es", "u1"],
+            ["8", "8", "lib-es", "u3"],
+        ];
+        assert_eq!(advisories, expected, "of one address, one for each package");
+        assert_eq!(told["metadata"]["vulnerabilities"]["high"], 5);
+        let resolves: Vec<&Value> =
+            told["actions"].as_array().unwrap().iter().map(|action| &action["resolves"][0]).collect();
+        let expected = [(1, "a>lib"), (3, "a>lib"), (2, "a>lib"), (4, "a>lib-es"), (8, "a>lib-es")];
+        assert_eq!(resolves, expected.map(|(id, path)| json!({"id": id, "path": path})).each_ref());
         assert_eq!(merged(Vec::new()), None);
     }
 
@@ -304,5 +359,9 @@ mod tests {
         assert_eq!((&own["patched_versions"], &own["cves"]), (&json!(">=2.0.0"), &json!(["CVE-2026-1"])));
         assert_eq!(told["metadata"]["vulnerabilities"]["high"], 2);
         assert_eq!(told["actions"][0]["resolves"][0]["path"], "a>lib");
+        add(&mut told, "lib-es", &advisory("GHSA-2"), &tree.found["lib"]);
+        let own = &told["advisories"][&(id + 1).to_string()];
+        assert_eq!((&own["module_name"], &own["id"]), (&json!("lib-es"), &json!(id + 1)), "of both packages");
+        assert_eq!(told["advisories"].as_object().unwrap().len(), 3);
     }
 }

@@ -297,9 +297,14 @@ fn an_upstream_that_does_not_answer_audits_has_nothing_to_say() {
     let answers =
         |status: u16, body: &str| host.answer_upstream("POST", &bulk[1..], status, &[], body.as_bytes());
     let ask = |mount: &Mount<Npm>| mount.post(bulk).json(&json!({"lib": ["1.0.0"]})).send();
-    for status in [404, 410, 401, 402, 403, 405, 409, 451] {
+    for status in [404, 405, 409, 410, 501] {
         answers(status, "no");
         assert_eq!(ask(&mount).expect(200).json(), json!({}), "{status}");
+    }
+    for status in [401, 402, 403, 451] {
+        answers(status, "{}");
+        let refused = ask(&mount).expect(502).text();
+        assert!(refused.contains(&format!("refuses audits with status {status}")), "{refused}");
     }
     for (status, body) in [(500, "{}"), (200, "<html>")] {
         answers(status, body);

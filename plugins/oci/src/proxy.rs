@@ -78,7 +78,8 @@ pub(crate) fn referrers(
     let reference = Reference::Digest(subject.clone());
     let asked = ManifestRequest::new(cx, proxy, image, &reference)?;
     if asked.is_judged {
-        let digests: Vec<Digest> = found.iter().map(|one| one.digest.clone()).collect();
+        let digests = found.iter().map(|one| one.digest.clone()).take(parts::MOST_PARTS);
+        let digests: Vec<Digest> = digests.collect();
         parts::note_parts(proxy, image, &digests, &parts::owners(&asked, subject)?)?;
     }
     Ok(found)

@@ -154,6 +154,23 @@ fn a_layer_of_several_versions_is_judged_as_those_that_were_noted_last() {
 }
 
 #[test]
+fn more_referrers_than_one_change_holds_are_told() {
+    let host = MemoryHost::new();
+    let settings = json!({"upstream": "https://upstream.test", "judged_by_policies": true});
+    let hub = host.mount::<Oci>("hub", "proxy", settings);
+    let manifest = image(OCI_IMAGE, "{}", &["layer"]);
+    lay(&host, "1.0", &manifest);
+    get(&hub, "/app/manifests/1.0").expect(200);
+    let before = hub.effects().records.len();
+    let one =
+        |number: usize| json!({"mediaType": OCI_IMAGE, "digest": digest(number.to_string()), "size": 1});
+    refer(&host, &manifest, &(0..10_001).map(one).collect::<Vec<_>>());
+    let listed = get(&hub, &format!("/app/referrers/{}", digest(&manifest))).expect(200).json();
+    assert_eq!(listed["manifests"].as_array().unwrap().len(), 1_000, "a page of them");
+    assert_eq!(hub.effects().records.len() - before, 7_000);
+}
+
+#[test]
 fn where_nobody_judges_by_it_nothing_more_is_asked() {
     let host = MemoryHost::new();
     let hub = proxy(&host, false);

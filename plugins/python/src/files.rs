@@ -74,7 +74,7 @@ fn answer(
 ) -> Result<Response, Failure> {
     let (digest, media_type) = match part {
         Part::File => (Some(&record.sha256), media_type(asked)),
-        Part::Metadata => (record.metadata.as_ref(), "text/plain; charset=utf-8"),
+        Part::Metadata => (record.metadata(), "text/plain; charset=utf-8"),
         Part::Signature => (record.signature.as_ref(), "application/pgp-signature"),
         Part::Provenance => (record.provenance.as_ref(), attestation::MEDIA_TYPE),
     };

@@ -140,7 +140,7 @@ impl File {
         // Of a source, only what its PKG-INFO says unchangeably could be announced; few do, and installers build it anyway.
         let wheel = filename.ends_with(".whl");
         Self {
-            metadata: match record.metadata.as_ref().filter(|_| wheel) {
+            metadata: match record.metadata().filter(|_| wheel) {
                 Some(digest) => Metadata::Sha256(digest.hex().to_owned()),
                 None => Metadata::Absent,
             },

@@ -160,7 +160,7 @@ impl Chosen {
 /// Puts a file in the place of another of a lower version, or of the same that tells less: a wheel tells more than other files, and a
 /// file without metadata tells nothing.
 fn replace<V: Ord>(place: &mut Option<(V, File)>, version: V, file: &File) {
-    let has_metadata = |file: &File| file.record.as_ref().is_some_and(|record| record.metadata.is_some());
+    let has_metadata = |file: &File| file.record.as_ref().is_some_and(|record| record.metadata().is_some());
     let rank = |file: &File| (file.filename.ends_with(".whl"), has_metadata(file));
     let is_better = place.as_ref().is_none_or(|(before, known)| match version.cmp(before) {
         Ordering::Greater => true,
@@ -183,7 +183,7 @@ struct Described<'a> {
 /// A version's metadata, from one of its wheels where it has any.
 fn info(cx: &Context, request: &Request, described: &Described<'_>) -> Result<Value, Failure> {
     let Described { name, display, version, file } = described;
-    let metadata = match file.and_then(|file| file.record.as_ref()?.metadata.as_ref()) {
+    let metadata = match file.and_then(|file| file.record.as_ref()?.metadata()) {
         Some(digest) => {
             let bytes = stored(cx, digest)?.read_all(LIMIT)?;
             Metadata::parse(&bytes).map_err(Failure::internal)?

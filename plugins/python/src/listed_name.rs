@@ -159,9 +159,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_is_read(filename in "[a-z0-9._+!-]{0,30}(\\.egg|\\.tgz|\\.exe)?|.{0,40}") {
-            if let Some(read) = read(&filename, "a") {
-                prop_assert_eq!(Some(read.version.to_string()), version_of(&filename, "a"));
+        fn any_name_is_read(
+            filename in "[a-z0-9._+!-]{0,30}(\\.egg|\\.tgz|\\.exe)?|.{0,40}",
+            version in "[0-9]{1,3}(\\.[0-9]{1,3}){0,2}([._-]?(a|rc|post|dev)[0-9]{0,2})?(\\+[a-z0-9]{1,4})?",
+            ending in "\\.egg|\\.tgz|-py3\\.egg|\\.win32\\.exe",
+        ) {
+            for filename in [filename, format!("a-{version}{ending}")] {
+                if let Some(read) = read(&filename, "a") {
+                    prop_assert_eq!(Some(read.version.to_string()), version_of(&filename, "a"));
+                }
             }
         }
     }

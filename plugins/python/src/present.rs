@@ -30,10 +30,8 @@ impl Present for Python {
         if files.is_empty() {
             return Err(missing());
         }
-        let described: Vec<(&str, &Digest)> = files
-            .iter()
-            .filter_map(|(file, record)| Some((file.as_str(), record.metadata.as_ref()?)))
-            .collect();
+        let described: Vec<(&str, &Digest)> =
+            files.iter().filter_map(|(file, record)| Some((file.as_str(), record.metadata()?))).collect();
         // A wheel says more than a source, whose requirements may be found out when it is built.
         let best = described.iter().find(|(file, _)| file.ends_with(".whl")).or(described.first());
         let metadata = match best {

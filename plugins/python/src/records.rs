@@ -100,9 +100,11 @@ pub(crate) struct FileRecord {
     pub(crate) blake2: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) requires_python: Option<String>,
-    /// Its METADATA or PKG-INFO. None where a file that another server had has none that installers can read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) metadata: Option<Digest>,
+    /// Its METADATA or PKG-INFO; where it is `bare`, the file itself stands in, since older programs do not read a record without it.
+    pub(crate) metadata: Digest,
+    /// Whether it has no metadata that installers can read: another server had it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) bare: bool,
     /// A signature of who published it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Digest>,
@@ -115,13 +117,41 @@ pub(crate) struct FileRecord {
 }
 
 impl FileRecord {
+    /// Its METADATA or PKG-INFO, if it has any that installers can read.
+    pub(crate) fn metadata(&self) -> Option<&Digest> {
+        (!self.bare).then_some(&self.metadata)
+    }
+
     /// Every blob that it keeps alive.
     pub(crate) fn blobs(&self) -> Vec<Digest> {
         let mut blobs = vec![self.sha256.clone()];
-        blobs.extend(self.metadata.clone());
+        blobs.extend(self.metadata().cloned());
         blobs.extend(self.signature.clone());
         blobs.extend(self.provenance.clone());
         blobs.extend(self.sboms.iter().cloned());
         blobs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FileRecord;
+    use serde_json::json;
+
+    #[test]
+    fn a_record_without_metadata_is_one_that_older_programs_read() {
+        let sha256 = |hex: &str| format!("sha256:{}", hex.repeat(32));
+        let written = json!({
+            "version": "1.0", "sha256": sha256("ab"), "size": 1, "time": 2, "md5": "", "blake2": "", "metadata": sha256("cd"),
+        });
+        let record: FileRecord = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(record.metadata().map(ToString::to_string), Some(sha256("cd")));
+        assert_eq!(record.blobs().len(), 2);
+        assert_eq!(serde_json::to_value(&record).unwrap(), written);
+        let bare = FileRecord { metadata: record.sha256.clone(), bare: true, ..record };
+        assert_eq!((bare.metadata(), bare.blobs()), (None, vec![bare.sha256.clone()]));
+        let written = serde_json::to_value(&bare).unwrap();
+        assert_eq!((&written["metadata"], &written["bare"]), (&json!(sha256("ab")), &json!(true)));
+        assert_eq!(serde_json::from_value::<FileRecord>(written).unwrap(), bare);
     }
 }

@@ -191,6 +191,8 @@ impl Upload {
         }
         let signature = form.signature.as_ref().map(|blob| repository.keep(blob)).transpose()?;
         let sboms = sboms(cx, found)?;
+        let bare = metadata.is_none();
+        let metadata = metadata.unwrap_or_else(|| sha256.clone());
         let record = FileRecord {
             version: filename.version.to_string(),
             sha256,
@@ -200,6 +202,7 @@ impl Upload {
             blake2: form.content.digest("blake2b-256")?.hex().to_owned(),
             requires_python: requires_python(&form, found).map(str::to_owned),
             metadata,
+            bare,
             signature,
             provenance,
             sboms: sboms.iter().map(|sbom| sbom.digest.clone()).collect(),

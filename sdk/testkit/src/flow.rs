@@ -47,7 +47,7 @@ impl<F: Format> Mount<F> {
     }
 
     pub(crate) fn route(&self, request: &TestRequest, address: &Address) -> Result<Intent, Failure> {
-        let host = CallRequest { is_moved: false, ..self.host_request(request, address) };
+        let host = self.host_request(request, address, None);
         call::route::<F>(&self.read(request, address, &host))
     }
 
@@ -55,7 +55,7 @@ impl<F: Format> Mount<F> {
         self.host.state.borrow().refuse(&self.name, intent)?;
         let others = self.others(intent);
         if intent.check {
-            let host = self.host_request(request, address);
+            let host = self.host_request(request, address, Some(intent.action));
             let rights = Rights::new(self.host.state.clone(), None, Some(self.name.clone()));
             let cx = self.context(&rights, request, others.clone(), None);
             call::check::<F>(&cx, &self.read(request, address, &host))?;
@@ -76,8 +76,8 @@ impl<F: Format> Mount<F> {
         Request::new(kind.unwrap_or_default(), method, claim, address.0.clone(), host)
     }
 
-    /// What of a request is asked for when it is wanted; without a body.
-    fn host_request(&self, request: &TestRequest, address: &Address) -> CallRequest {
+    /// What of a request is asked for when it is wanted; without a body. Before it is routed it has no action.
+    fn host_request(&self, request: &TestRequest, address: &Address, action: Option<Action>) -> CallRequest {
         let claims = F::describe().claims().to_vec();
         let claim = claims.iter().find(|claim| Some(&claim.name) == request.claim.as_ref());
         let path = claim.map_or("/repositories/{repository}", |claim| claim.path.trim_end_matches('/'));
@@ -86,7 +86,8 @@ impl<F: Format> Mount<F> {
             headers: request.sent_headers(),
             address: format!("https://packhouse.test{}", path.replace("{repository}", &self.name)),
             caller: request.caller.clone(),
-            is_moved: request.headers.iter().any(|(name, _)| name == MOVED),
+            is_moved: action == Some(Action::Publish)
+                && request.headers.iter().any(|(name, _)| name == MOVED),
             ..CallRequest::default()
         }
     }
@@ -133,7 +134,7 @@ impl<F: Format> Mount<F> {
         if let Some(algorithm) = unknown {
             return Err(Failure::internal(format!("the intent asks for {algorithm:?}")));
         }
-        let mut taken = self.host_request(request, address);
+        let mut taken = self.host_request(request, address, Some(intent.action));
         let mut received = None;
         match &intent.body {
             BodyPlan::None => {}

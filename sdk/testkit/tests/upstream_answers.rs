@@ -105,7 +105,7 @@ fn a_clients_body_that_is_too_large_is_the_clients_fault() {
 #[test]
 fn what_cannot_be_read_is_told() {
     let host = MemoryHost::new();
-    host.mount::<Reader>("own", "hosted", json!({}));
+    let own = host.mount::<Reader>("own", "hosted", json!({}));
     own.get("/left-out/0").send().expect(200);
     assert!(host.log().is_empty());
     own.get("/left-out/2").send().expect(200);

@@ -107,10 +107,10 @@ impl<'a> Member<'a> {
     }
 
     /// The digest of its content by this algorithm. The host unpacks it in pieces, and no byte of it is read here. None where it unpacks
-    /// to more than it says, or to more than the host unpacks.
+    /// to more than the host unpacks.
     ///
     /// # Errors
-    /// [`ArchiveError::Refused`] where it is damaged.
+    /// [`ArchiveError::Refused`] where it is damaged, or unpacks to another size than it says.
     pub fn digest(&self, blob: &Blob, algorithm: &str) -> Result<Option<Digest>, ArchiveError> {
         let Entry { name, method, packed, size, data, .. } = self.0;
         let part = blob.slice(*data, *packed)?;
@@ -118,8 +118,12 @@ impl<'a> Member<'a> {
             return Ok(Some(part.digest(algorithm)?));
         }
         match part.decode("deflate", *size, &[algorithm]) {
-            Ok(unpacked) => Ok(Some(unpacked.digest(algorithm)?)),
-            Err(Error::TooLarge(_)) => Ok(None),
+            Ok(unpacked) if unpacked.size()? == *size => Ok(Some(unpacked.digest(algorithm)?)),
+            // The host bounds what it unpacks, too: as long as no more has come than it says, nobody knows.
+            Err(Error::TooLarge(came)) if came <= *size => Ok(None),
+            Ok(_) | Err(Error::TooLarge(_)) => {
+                Err(ArchiveError::refused(format!("its file {name} unpacks to another size than it says")))
+            }
             Err(Error::Invalid(_)) => Err(ArchiveError::refused(format!("its file {name} is damaged"))),
             Err(error) => Err(error.into()),
         }

@@ -288,4 +288,14 @@ fn a_mirrors_credential_is_judged_as_elsewhere() {
     assert!(challenge.starts_with("Bearer realm=\"http://127.0.0.1:"), "{challenge}");
     let scope = "scope=\"repository:repositories/images/app:pull,delete\",error=\"insufficient_scope\"";
     assert!(challenge.ends_with(scope), "{challenge}");
+
+    // A private proxy that the bearer's token does not reach is answered as one that is not there.
+    Api::sign_in(&server).create_proxy("far", "docker", "http://127.0.0.1:9/", &json!({}));
+    let [far, absent] = ["far", "absent"].map(|repository| {
+        let answer = reader.get(&own(repository, "app/manifests/1"));
+        let mut body = answer.json();
+        body.as_object_mut().unwrap().remove("request_id");
+        (answer.status, answer.header("www-authenticate").map(str::to_owned), body)
+    });
+    assert_eq!(far, absent);
 }

@@ -5,15 +5,17 @@
 //! Nothing is noted where no policy judges the proxy.
 
 use super::{ManifestRequest, statements};
-use crate::{busy, records};
-use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Repository, Step, Transaction};
+use crate::records;
+use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Outcome, Repository, Transaction};
 use serde::{Deserialize, Serialize};
 use std::iter::once;
 
 /// Versions that are noted of one part.
 const MOST_OWNERS: usize = 8;
 /// Parts of one manifest that are noted: a change holds 16 MiB, and a part with its owners takes up to 2,200 bytes.
-const MOST_PARTS: usize = 7_000;
+pub(super) const MOST_PARTS: usize = 7_000;
+/// How often it is tried to note them.
+const TRIES: usize = 5;
 
 /// A version that something belongs to.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -129,17 +131,22 @@ pub(super) fn note(
     note_parts(proxy, image, &parts, owners)
 }
 
-/// Notes that these parts are offered as these versions.
+/// Notes that these parts are offered as these versions. Where others are faster each time it is given up: whoever reads the manifest is
+/// answered, and the next read notes them.
 pub(super) fn note_parts(
     proxy: &Repository,
     image: &str,
     parts: &[Digest],
     owners: &[Owner],
 ) -> Result<(), Failure> {
-    proxy.update_if_needed(busy, |change| {
-        let is_new = add(proxy, change, image, parts, owners)?;
-        Ok(if is_new { Step::Commit(()) } else { Step::Done(()) })
-    })
+    for _ in 0..TRIES {
+        let mut change = proxy.begin()?;
+        let is_new = add(proxy, &mut change, image, parts, owners)?;
+        if !is_new || matches!(change.commit()?, Outcome::Applied(_)) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the owners of these parts to a change; false where all of them are noted.

@@ -17,8 +17,8 @@ const RECORD_LIMIT: u64 = 16 << 20;
 /// Bytes of a wheel's WHEEL: a few lines.
 const WHEEL_LIMIT: u64 = 64 << 10;
 
-/// Files of a wheel that are compared with its RECORD …
-const COMPARED: usize = 10_000;
+/// Files of a wheel that are compared with its RECORD: where the upload lies in S3, each is a request of its own …
+const COMPARED: usize = 500;
 /// … and their bytes together, unpacked.
 const COMPARED_BYTES: u64 = 4 << 30;
 

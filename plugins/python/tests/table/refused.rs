@@ -150,6 +150,32 @@ pub(super) fn refused_digests() -> Vec<Case> {
     };
     let short = b"VERSION = \"1.0\"\n";
     let (other, other_512) = (sha256(b"other"), sha512(b"other"));
+    // As many files as are compared and one more, of which the RECORD states one digest that is wrong.
+    let many = |case: &str, wrong: usize, status: u16| {
+        let mut files = wheel::wheel_files("many", "1.0", "");
+        let right = sha256(b"x");
+        let names: Vec<String> = (0..=500).map(|number| format!("many/m{number}.py")).collect();
+        if let Some((_, record)) = files.last_mut() {
+            let stated = |at: usize| if at == wrong { &other } else { &right };
+            let line = |(at, name): (usize, &String)| format!("{name},{},\n", stated(at));
+            let lines: String = names.iter().enumerate().map(line).collect();
+            record.extend(lines.into_bytes());
+        }
+        files.extend(names.into_iter().map(|name| (name, b"x".to_vec())));
+        upload(case, "many", "1.0", &wheel::zip(&wheel::borrowed(&files)), status)
+    };
+    // A file with the right digest that says that it unpacks to this size.
+    let sized = |case: &str, size: usize| {
+        let mut files = wheel::wheel_files("sized", "1.0", "");
+        if let Some((_, record)) = files.last_mut() {
+            record.extend(format!("sized/long.py,{},\n", sha256(&long)).into_bytes());
+        }
+        files.insert(0, ("sized/long.py".to_owned(), long.clone()));
+        let faults = Faults { size: Some(size as u32), ..Faults::default() };
+        upload(case, "sized", "1.0", &wheel::broken_zip(&wheel::borrowed(&files), &faults), 400)
+            .code("invalid_distribution")
+            .contains("its file sized/long.py unpacks to another size")
+    };
     vec![
         refused("a wrong digest of a stored file", &other, "", "a sha256 of its file summed/__init__.py"),
         refused("of a compressed file", &sha256(short), &other, "a sha256 of its file summed/long.py"),
@@ -159,6 +185,12 @@ pub(super) fn refused_digests() -> Vec<Case> {
         sent("right digests", "1.0", &sha256(short), &sha512(&long), 200),
         sent("with padding", "1.1", "", &format!("{}=", sha256(&long)), 200),
         sent("one that nobody compares", "1.2", "md5=x", "sha384=x", 200),
+        many("a wrong digest of the last file that is compared", 499, 400)
+            .code("invalid_distribution")
+            .contains("a sha256 of its file many/m499.py"),
+        many("of the one behind it", 500, 200),
+        sized("a file that is longer than it says", long.len() - 1),
+        sized("one that is shorter", long.len() + 1),
     ]
 }
 
