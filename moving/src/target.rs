@@ -31,6 +31,17 @@ pub(crate) enum PublishedAt {
     At(Timestamp),
 }
 
+impl PublishedAt {
+    /// Whether a server refuses this because it does not know `unknown`, as the version before did not: by the code, or by the sentence
+    /// where the format's errors have no place for the code.
+    pub(crate) fn is_not_understood(self, fault: &Fault) -> bool {
+        let Fault::Refused(text) = fault else { return false };
+        let text = text.to_ascii_lowercase();
+        let names_it = text.contains("invalid_published_at") || text.contains(PUBLISHED_AT);
+        self == PublishedAt::Unknown && text.contains(" answers 400") && names_it
+    }
+}
+
 /// Where something is moved to.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
@@ -112,30 +123,42 @@ impl Run {
         }
     }
 
-    /// Sends a parcel's bytes to a server, again where that can help. `request` makes the request from the body, its length, and the time
-    /// of publication.
+    /// Sends a parcel's bytes to a server, again where that can help, and once more where it does not know the time `unknown`. `request`
+    /// makes the request from the body, its length, and the time of publication.
     pub(crate) async fn send(
         &self,
         parcel: &Parcel,
         request: impl Fn(BoxStream<'static, Piece>, Option<u64>, PublishedAt) -> RequestBuilder,
     ) -> Result<Came, Fault> {
         again(|| async {
-            let opened = parcel.origin.open().await?;
-            let published = self.published_at(parcel.published.or(opened.modified));
-            let length = parcel.size.or(opened.length);
-            let (stream, verdict) = verified(opened, parcel.stated.clone(), parcel.size);
-            let request = request(stream, length, published);
-            let sent = request.send().await;
-            // Why a body broke off says more than that it did.
-            if let Some(Err(wrong)) = verdict.get() {
-                return Err(wrong);
+            let mut says_unknown = true;
+            loop {
+                let opened = parcel.origin.open().await?;
+                let published = match self.published_at(parcel.published.or(opened.modified)) {
+                    PublishedAt::Unknown if !says_unknown => PublishedAt::Unsaid,
+                    published => published,
+                };
+                let length = parcel.size.or(opened.length);
+                let (stream, verdict) = verified(opened, parcel.stated.clone(), parcel.size);
+                let request = request(stream, length, published);
+                let sent = request.send().await;
+                // Why a body broke off says more than that it did.
+                if let Some(Err(wrong)) = verdict.get() {
+                    return Err(wrong);
+                }
+                let answer = sent.map_err(|error| unreachable(&error))?;
+                if !answer.status().is_success() {
+                    let fault = crate::client::refused(answer).await;
+                    if published.is_not_understood(&fault) {
+                        says_unknown = false;
+                        continue;
+                    }
+                    return Err(fault);
+                }
+                whole(answer).await?;
+                let broke_off = || Err(Fault::Away("the source broke off".to_owned(), None));
+                return verdict.get().unwrap_or_else(broke_off);
             }
-            let answer = sent.map_err(|error| unreachable(&error))?;
-            if !answer.status().is_success() {
-                return Err(crate::client::refused(answer).await);
-            }
-            whole(answer).await?;
-            verdict.get().unwrap_or_else(|| Err(Fault::Away("the source broke off".to_owned(), None)))
         })
         .await
     }
@@ -160,5 +183,28 @@ pub(crate) fn sized(request: RequestBuilder, length: Option<u64>) -> RequestBuil
     match length {
         Some(length) => request.header(reqwest::header::CONTENT_LENGTH, length),
         None => request,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_know_unknown_is_told_from_others() {
+        let sentence =
+            "Packhouse-Published-At is a time as 2026-11-21T05:01:40Z, since 1970 and not in the future.";
+        let refused = |text: &str| Fault::Refused(format!("http://h/repositories/r/a {text}"));
+        for (at, fault, expected) in [
+            (PublishedAt::Unknown, refused(&format!("answers 400: {sentence}")), true),
+            (PublishedAt::Unknown, refused("answers 400: invalid_published_at"), true),
+            (PublishedAt::Unknown, refused("answers 400: The name is wrong."), false),
+            (PublishedAt::Unknown, refused(&format!("answers 403: {sentence}")), false),
+            (PublishedAt::Unknown, Fault::Missing(format!("http://h/ answers 404: {sentence}")), false),
+            (PublishedAt::Unsaid, refused(&format!("answers 400: {sentence}")), false),
+            (PublishedAt::At(Timestamp::UNIX_EPOCH), refused("answers 400: invalid_published_at"), false),
+        ] {
+            assert_eq!(at.is_not_understood(&fault), expected, "{at:?}: {fault}");
+        }
     }
 }

@@ -76,7 +76,7 @@ struct Slot<'a> {
 
 impl<'a> CacheLookup<'a> {
     /// Looks a request up. Nothing is kept of a request that is about no repository. Where links follow a site that the server does
-    /// not know, answers are kept for one such site at a time.
+    /// not know, answers are kept for a few such sites at a time.
     pub(crate) fn of(
         cache: &ResponseCache,
         request: &RepositoryRequest<'a>,

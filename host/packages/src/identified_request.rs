@@ -8,13 +8,15 @@ use http::request::Parts;
 use packhouse_runtime::{AuthorizationForm, Serving};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
+use crate::access_request as access;
 use crate::credential::{self, PresentedCredential};
 use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Principal};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
 use packhouse_app::App;
-use packhouse_identity::access::is_stranger;
+use packhouse_identity::access::{AccessAction, is_stranger};
+use packhouse_wire::catalogue;
 
 /// A request for a package whose organization is known.
 pub(crate) struct ResolvedRequest<'a> {
@@ -100,8 +102,13 @@ async fn look_up(
     let facts = Arc::clone(&principal.facts);
     let (Some(bearer), Some(row)) = (bearer, &facts.repository) else { return Ok(principal) };
     let by_bearer = identify::identify(app, query(bearer, Some(row.format.as_str()))).await?;
-    // At a name without a repository no bearer is read. A stranger must not see the difference.
-    let is_hidden = !row.public && is_stranger(&by_bearer.presented, app.store.now_ms());
+    // At a name without a repository no bearer is read. A stranger, and who is told that nothing is here, must not see the difference.
+    let (now, current) = (app.store.now_ms(), app.runtime.current());
+    let rules = access::rules(current.serving(row.id, &row.format).map(|plugin| plugin.description()));
+    let read = AccessAction::Read { for_publish: true };
+    let judged = access::authorize(&by_bearer.presented, &rules, read, Some(access::facts(row, true)), now);
+    let is_absent = judged.is_err_and(|refused| refused.is_of(&catalogue::NOT_FOUND));
+    let is_hidden = !row.public && (is_absent || is_stranger(&by_bearer.presented, now));
     Ok(if is_hidden { principal } else { by_bearer })
 }
 

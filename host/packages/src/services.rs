@@ -164,10 +164,40 @@ impl CallServices {
         proxy: &RepositoryView,
         package: &str,
         releases: Vec<Release>,
+        unstated: UnstatedTime,
         now: u64,
     ) -> Result<(JudgedReleases, Vec<Release>), ServiceError> {
-        let (store, unstated) = (&self.app.store, self.unstated_time);
+        let store = &self.app.store;
         packhouse_upstream::judge_releases(store, proxy, package, releases, unstated, now).await
+    }
+
+    /// Judges the releases of a list.
+    async fn judge_listed(
+        &self,
+        proxy: &RepositoryView,
+        package: &str,
+        releases: Vec<Release>,
+        unstated: UnstatedTime,
+        now: u64,
+    ) -> Result<JudgedReleases, ServiceError> {
+        let (judged, releases) = self.judge_by_settings(proxy, package, releases, unstated, now).await?;
+        let judged = advisories::without_malware(self, package, &releases, judged).await?;
+        policies::judge_list(self, proxy, package, &releases, judged).await
+    }
+
+    /// The same for a call aside: what is seen for the first time is not remembered.
+    pub(crate) async fn judge_aside(
+        &self,
+        proxy: &RepositoryView,
+        package: &str,
+        releases: Vec<Release>,
+        now: u64,
+    ) -> Result<JudgedReleases, ServiceError> {
+        let unstated = match self.unstated_time {
+            UnstatedTime::FirstSight | UnstatedTime::KnownSight => UnstatedTime::KnownSight,
+            UnstatedTime::FileDate => UnstatedTime::FileDate,
+        };
+        self.judge_listed(proxy, package, releases, unstated, now).await
     }
 
     /// The caller's own account, where the credential is one or belongs to one, as long as it is taken at all.
@@ -225,11 +255,7 @@ impl UpstreamService for CallServices {
         releases: Vec<Release>,
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
-        Box::pin(async move {
-            let (judged, releases) = self.judge_by_settings(proxy, &package, releases, now).await?;
-            let judged = advisories::without_malware(self, &package, &releases, judged).await?;
-            policies::judge_list(self, proxy, &package, &releases, judged).await
-        })
+        Box::pin(async move { self.judge_listed(proxy, &package, releases, self.unstated_time, now).await })
     }
 
     fn judge_asked<'a>(
@@ -240,7 +266,8 @@ impl UpstreamService for CallServices {
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
         Box::pin(async move {
-            let (judged, asked) = self.judge_by_settings(proxy, &package, vec![release], now).await?;
+            let (releases, unstated) = (vec![release], self.unstated_time);
+            let (judged, asked) = self.judge_by_settings(proxy, &package, releases, unstated, now).await?;
             let judged = advisories::without_malware(self, &package, &asked, judged).await?;
             match asked.first() {
                 Some(release) => policies::judge_asked(self, proxy, &package, release, judged).await,

@@ -1,15 +1,17 @@
-//! For which site that the server does not know answers are kept, while links follow the host that a client names. All such sites share
-//! one place, so a client that makes up hosts pushes out no answers at the sites that the server knows.
+//! For which sites that the server does not know answers are kept, while links follow the host that a client names. All such sites share
+//! a few places, so a client that makes up hosts pushes out no answers at the sites that the server knows.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After this time without a request to its site the place is another's.
+/// Sites that have a place at one time.
+const MOST: usize = 4;
+/// After this time without a request to its site a place is another's.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The site that has the place, and when it was last requested.
+/// The sites that have a place, and when each was last requested.
 #[derive(Default)]
-pub(crate) struct UnknownSites(Mutex<Option<(String, Instant)>>);
+pub(crate) struct UnknownSites(Mutex<Vec<(String, Instant)>>);
 
 impl UnknownSites {
     /// Whether answers are kept for the site of this address.
@@ -18,13 +20,15 @@ impl UnknownSites {
     }
 
     fn keep_at(&self, site: &str, now: Instant) -> bool {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let may_have_it = |(holder, last): &(String, Instant)| {
-            holder == site || now.saturating_duration_since(*last) >= IDLE
-        };
-        let keeps = place.as_ref().is_none_or(may_have_it);
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, last)) = places.iter_mut().find(|(holder, _)| holder == site) {
+            *last = now;
+            return true;
+        }
+        places.retain(|(_, last)| now.saturating_duration_since(*last) < IDLE);
+        let keeps = places.len() < MOST;
         if keeps {
-            *place = Some((site.to_owned(), now));
+            places.push((site.to_owned(), now));
         }
         keeps
     }
@@ -42,16 +46,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_site_has_the_place_until_nobody_requests_it() {
+    fn a_site_has_its_place_until_nobody_requests_it() {
         let (sites, start) = (UnknownSites::default(), Instant::now());
-        assert!(sites.keep_at("http://a.example", start));
+        let known: Vec<String> = (0..MOST).map(|number| format!("http://{number}.example")).collect();
+        assert!(known.iter().all(|site| sites.keep_at(site, start)));
         let made_up = (0..1000).any(|number| sites.keep_at(&format!("http://{number}.evil"), start));
         assert!(!made_up);
         let later = start + IDLE / 2;
-        assert!(sites.keep_at("http://a.example", later));
-        assert!(!sites.keep_at("http://b.example", start + IDLE), "the first was requested meanwhile");
-        assert!(sites.keep_at("http://b.example", later + IDLE));
-        assert!(!sites.keep_at("http://a.example", later + IDLE));
+        assert!(sites.keep_at(&known[0], later));
+        assert!(sites.keep_at("http://b.example", start + IDLE), "the others were not requested meanwhile");
+        assert!(sites.keep_at(&known[0], start + IDLE));
     }
 
     #[test]

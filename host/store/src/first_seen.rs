@@ -43,7 +43,28 @@ impl Store {
         &self,
         repository: RepositoryId,
         name: &str,
+        versions: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, u64>, StoreError> {
+        self.first_seen(repository, name, versions, true).await
+    }
+
+    /// The same moments, but nothing is remembered.
+    #[boxed]
+    pub async fn read_first_seen(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        versions: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, u64>, StoreError> {
+        self.first_seen(repository, name, versions, false).await
+    }
+
+    async fn first_seen(
+        &self,
+        repository: RepositoryId,
+        name: &str,
         mut versions: BTreeSet<String>,
+        remembers: bool,
     ) -> Result<BTreeMap<String, u64>, StoreError> {
         versions.retain(|version| !version.contains('\0'));
         if versions.is_empty() || name.contains('\0') {
@@ -61,7 +82,7 @@ impl Store {
         let new: Vec<String> = versions.into_iter().filter(|version| !seen.contains_key(version)).collect();
         let now = self.now_ms();
         // A package can be listed though nothing can be written. What is not remembered is new again the next time.
-        if let Err(problem) = self.write_first_seen(repository, name, &new, now).await {
+        if remembers && let Err(problem) = self.write_first_seen(repository, name, &new, now).await {
             tracing::warn!(%problem, %repository, "the first sight of versions could not be written");
         }
         let now = u64::try_from(now).unwrap_or_default();

@@ -28,6 +28,9 @@ const NOT_KEPT: [&str; 12] = [
     REFUSED,
 ];
 
+/// No upstream asks for more by `X-RateLimit-Reset`.
+const LONGEST_RESET: Duration = Duration::from_hours(24);
+
 /// Makes a request conditional on the cached response with these headers.
 pub(crate) fn add_validators(headers: &mut HeaderMap, cached: &[(String, String)]) {
     for (theirs, ours) in [("etag", IF_NONE_MATCH), ("last-modified", IF_MODIFIED_SINCE)] {
@@ -78,7 +81,9 @@ pub(crate) fn limits_rate(status: StatusCode, headers: &HeaderMap) -> bool {
 pub(crate) fn rate_limit_wait(headers: &HeaderMap) -> Option<Duration> {
     let until_reset = || {
         let reset = Duration::from_secs(number(headers, "x-ratelimit-reset")?);
-        reset.checked_sub(SystemTime::now().duration_since(UNIX_EPOCH).ok()?)
+        let wait = reset.checked_sub(SystemTime::now().duration_since(UNIX_EPOCH).ok()?)?;
+        // Some write milliseconds.
+        (wait <= LONGEST_RESET).then_some(wait)
     };
     retry_after(headers).or_else(until_reset)
 }

@@ -20,6 +20,8 @@ const WITHDRAWN: &str = "withdrawn";
 pub enum UnstatedTime {
     /// The moment at which the server first saw it.
     FirstSight,
+    /// The same, but a moment that is new is not remembered.
+    KnownSight,
     /// The date of its file, which is not known yet.
     FileDate,
 }
@@ -37,11 +39,16 @@ pub async fn judge_releases(
 ) -> Result<(JudgedReleases, Vec<Release>), ServiceError> {
     let rules = ProxySettings::of(proxy)?.releases.for_package(package);
     let counts_from_sight = |release: &&Release| {
-        unstated == UnstatedTime::FirstSight && !release.version.is_empty() && rules.lacks_time(release)
+        unstated != UnstatedTime::FileDate && !release.version.is_empty() && rules.lacks_time(release)
     };
     let versions: BTreeSet<String> =
         releases.iter().filter(counts_from_sight).map(|release| release.version.clone()).collect();
-    let first_seen = store.note_first_seen(proxy.id, package, versions).await?;
+    let first_seen = match unstated {
+        UnstatedTime::KnownSight => store.read_first_seen(proxy.id, package, versions).await?,
+        UnstatedTime::FirstSight | UnstatedTime::FileDate => {
+            store.note_first_seen(proxy.id, package, versions).await?
+        }
+    };
     let judged = rules.judge_all(&releases, &first_seen, now);
     for release in &mut releases {
         release.published = release.published.or_else(|| first_seen.get(&release.version).copied());

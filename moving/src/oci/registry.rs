@@ -218,7 +218,7 @@ impl Registry {
         opened(self.good(&|request| request, Method::GET, &url).await?)
     }
 
-    /// Puts a manifest under a tag or its digest.
+    /// Puts a manifest under a tag or its digest, once more where the server does not know the time `unknown`.
     pub(crate) async fn put(
         &self,
         image: &str,
@@ -227,10 +227,16 @@ impl Registry {
         at: PublishedAt,
     ) -> Result<(), Fault> {
         let url = self.url(image, &format!("manifests/{reference}"))?;
-        let make = |request: RequestBuilder| {
-            published(request.header(CONTENT_TYPE, &manifest.media_type), at).body(manifest.bytes.clone())
-        };
-        again(|| self.good(&make, Method::PUT, &url)).await.map(drop)
+        let mut at = at;
+        loop {
+            let make = move |request: RequestBuilder| {
+                published(request.header(CONTENT_TYPE, &manifest.media_type), at).body(manifest.bytes.clone())
+            };
+            match again(|| self.good(&make, Method::PUT, &url)).await.map(drop) {
+                Err(fault) if at.is_not_understood(&fault) => at = PublishedAt::Unsaid,
+                put => return put,
+            }
+        }
     }
 
     /// Pushes a blob that is not there yet: a session is begun, and all of it comes with what ends the session.

@@ -58,7 +58,7 @@ impl UpstreamService for HeardServices {
         releases: Vec<Release>,
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
-        self.services.judge_releases(proxy, package, releases, now)
+        Box::pin(async move { self.services.judge_aside(proxy, &package, releases, now).await })
     }
 }
 

@@ -133,7 +133,7 @@ impl PolicyRecording {
     /// credential's name: each is replaced by a word of the same length. Says why there is no file.
     pub fn to_json(&self, hidden: &[String]) -> Result<String, String> {
         let mut all = serde_json::to_value(self).map_err(|error| format!("it cannot be written: {error}"))?;
-        hide_words(&mut all, hidden);
+        hide_words(&mut all, hidden)?;
         let file = all.to_string();
         if file.len() > MOST {
             return Err(format!("it has {} bytes, over {MOST}", file.len()));

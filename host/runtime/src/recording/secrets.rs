@@ -8,8 +8,13 @@ use super::file::Recording;
 use super::found_secrets::Found;
 use super::secret_forms::{Replacements, decode_base64};
 
-/// The secrets of a recording, each with the word in its place.
-pub(super) struct Secrets(Replacements);
+/// Secrets at most: each is looked for in all that there is, so more of them would take too long.
+const MOST_SECRETS: usize = 1_000;
+/// What is said where there are more.
+const TOO_MANY: &str = "it holds too many credentials";
+
+/// The secrets of a recording, each with the word in its place; none where there are too many.
+pub(super) struct Secrets(Option<Replacements>);
 
 impl Secrets {
     /// Those of this recording. `hidden` are beginnings of words that are credentials wherever they stand.
@@ -19,21 +24,28 @@ impl Secrets {
 
     /// With a word in the place of each.
     fn worded(found: Found) -> Secrets {
-        let secrets = found.sorted().into_iter().enumerate();
-        let pairs = secrets.map(|(number, secret)| {
+        let secrets = found.sorted();
+        if secrets.len() > MOST_SECRETS {
+            return Secrets(None);
+        }
+        let pairs = secrets.into_iter().enumerate().map(|(number, secret)| {
             let word = word(number, &secret);
             (secret, word)
         });
-        Secrets(Replacements::new(pairs.collect()))
+        Secrets(Some(Replacements::new(pairs.collect())))
     }
 
     /// Puts the words in their places. A recording that this cannot be done to keeps nothing of what was asked and told.
     pub(super) fn take_out(&self, recording: &mut Recording) {
-        if self.0.is_empty() {
+        let Some(secrets) = &self.0 else {
+            tracing::warn!("a recording keeps nothing: {TOO_MANY}");
+            return keep_nothing(recording, TOO_MANY);
+        };
+        if secrets.is_empty() {
             return;
         }
         let replaced = serde_json::to_value(&*recording).and_then(|mut all| {
-            replace(&mut all, &self.0);
+            replace(&mut all, secrets);
             serde_json::from_value(all)
         });
         match replaced {
@@ -43,21 +55,28 @@ impl Secrets {
             }
             Err(error) => {
                 tracing::error!("a recording keeps nothing: its credentials cannot be taken out: {error}");
-                recording.cut = Some("its credentials could not be taken out".to_owned());
-                recording.request = Default::default();
-                recording.calls.clear();
+                keep_nothing(recording, "its credentials could not be taken out");
             }
         }
     }
 }
 
+/// Leaves out what was asked and told, for this reason.
+fn keep_nothing(recording: &mut Recording, why: &str) {
+    recording.cut = Some(why.to_owned());
+    recording.request = Default::default();
+    recording.calls.clear();
+}
+
 /// Puts words in the places of credentials in any JSON: of words with one of these beginnings, and of members that hold one wherever they
-/// stand.
-pub(crate) fn hide_words(all: &mut Value, hidden: &[String]) {
+/// stand. Says why it cannot be done.
+pub(crate) fn hide_words(all: &mut Value, hidden: &[String]) -> Result<(), String> {
     let Secrets(secrets) = Secrets::worded(Found::of_json(all, hidden));
+    let secrets = secrets.ok_or_else(|| TOO_MANY.to_owned())?;
     if !secrets.is_empty() {
         replace(all, &secrets);
     }
+    Ok(())
 }
 
 /// Gives back the names by which a replay finds its way: a short secret may be the same word.
@@ -106,7 +125,7 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
-    use super::super::file::RecordedLimits;
+    use super::super::file::{RecordedLimits, RecordedRequest};
     use super::super::spoken::as_bytes;
     use super::*;
 
@@ -114,6 +133,7 @@ mod tests {
     fn bytes_and_texts_are_replaced_wherever_they_stand() {
         const SECRET: &str = "a-secret-of-length-24-00";
         let Secrets(secrets) = Secrets::worded(Found::of_json(&json!({"password": SECRET}), &[]));
+        let secrets = secrets.unwrap();
         let bytes = [&[0xff], SECRET.as_bytes()].concat();
         let mut value = json!({
             "plain": format!("a {SECRET} b {SECRET}"),
@@ -131,21 +151,38 @@ mod tests {
         assert_eq!(value.to_string().len(), before, "every word is as long as its secret");
     }
 
-    #[test]
-    fn a_short_password_does_not_change_what_a_replay_goes_by() {
-        let mut recording = Recording {
+    /// One with these headers.
+    fn recording(headers: Vec<(String, String)>) -> Recording {
+        Recording {
             packhouse_recording: Recording::VERSION,
             format: "maven".to_owned(),
             component: "sha256:0".to_owned(),
             version: "1".to_owned(),
             recorded_at: 1,
-            request: Default::default(),
+            request: RecordedRequest { headers, ..Default::default() },
             limits: RecordedLimits { memory_bytes: 1, call_timeout_ms: 1, hostcall_bytes: 1, handles: 1 },
             wasi: Default::default(),
             calls: Vec::new(),
             cut: None,
-        };
-        recording.request.headers = vec![("authorization".to_owned(), "Bearer maven".to_owned())];
+        }
+    }
+
+    #[test]
+    fn a_recording_with_too_many_credentials_keeps_nothing() {
+        let header = |number: usize| ("x-api-key".to_owned(), format!("secret-{number}"));
+        let mut many = recording((0..=MOST_SECRETS).map(header).collect());
+        many.calls = vec![Default::default()];
+        Secrets::of(&many, &[]).take_out(&mut many);
+        assert_eq!((many.cut.as_deref(), many.calls.len()), (Some(TOO_MANY), 0));
+        assert_eq!(many.request, RecordedRequest::default());
+        let password = |number: usize| json!({"password": format!("secret-{number}")});
+        let mut all: Value = (0..=MOST_SECRETS).map(password).collect();
+        assert_eq!(hide_words(&mut all, &[]), Err(TOO_MANY.to_owned()));
+    }
+
+    #[test]
+    fn a_short_password_does_not_change_what_a_replay_goes_by() {
+        let mut recording = recording(vec![("authorization".to_owned(), "Bearer maven".to_owned())]);
         Secrets::of(&recording, &[]).take_out(&mut recording);
         assert_eq!(recording.request.headers[0].1, "Bearer hidde");
         assert_eq!(recording.format, "maven");

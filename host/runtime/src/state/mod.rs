@@ -44,6 +44,8 @@ use upstream::UsedReplies;
 
 /// Blobs of a publish that are remembered, for the case that it stores nothing.
 const MOST_SENT: usize = 100;
+/// Those of them that are not in memory: each takes room in the storage until the call has ended.
+const MOST_SENT_STORED: usize = 4;
 /// Bytes that these may hold in memory together: a publish can decode far more than it sends.
 const MOST_SENT_IN_MEMORY: usize = 16 << 20;
 
@@ -236,6 +238,10 @@ impl HostState {
         if !came || self.sent.len() >= MOST_SENT || blob.known(Algorithm::Sha256).is_none() {
             return;
         }
+        let stored = self.sent.iter().filter(|sent| sent.in_memory().is_none()).count();
+        if blob.in_memory().is_none() && stored >= MOST_SENT_STORED {
+            return;
+        }
         let in_memory = |blob: &Blob| blob.in_memory().map_or(0, |bytes| bytes.len());
         let held: usize = self.sent.iter().map(in_memory).sum();
         if held.saturating_add(in_memory(blob)) <= MOST_SENT_IN_MEMORY {
@@ -331,6 +337,8 @@ impl WasiView for HostState {
 
 #[cfg(test)]
 mod tests {
+    use packhouse_store::StoreConfig;
+
     use super::*;
     use crate::state::http::IntentRep;
 
@@ -363,6 +371,18 @@ mod tests {
             state.note_sent(&blob);
         }
         assert_eq!(state.sent.len(), 4);
+        state.sent.clear();
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(StoreConfig::new(folder.path())).await.unwrap();
+        for number in 0..=MOST_SENT_STORED {
+            let mut staged = store.stage(&[], 1 << 20);
+            let byte = u8::try_from(number).unwrap();
+            staged.write(vec![byte; 1 << 19].into()).await.unwrap();
+            state.note_sent(&staged.finish().await.unwrap());
+        }
+        assert_eq!(state.sent.len(), MOST_SENT_STORED);
+        drop(state);
+        store.close().await;
     }
 
     #[test]

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use packhouse_store::{CatalogChange, Commit, RepositoryId, Store, Version};
+use packhouse_store::{
+    CatalogChange, Commit, NewRepository, RepositoryId, Sha256, Store, Version, VersionFile,
+};
+use sqlx::Connection as _;
 
 use crate::support::{World, applied, in_both};
 
 in_both! {
     a_version_is_seen_for_the_first_time_once, a_long_list_costs_few_statements,
     the_oldest_are_forgotten_and_what_is_shown_stays, a_removed_repository_leaves_nothing_behind,
+    what_is_only_read_is_not_remembered, an_upgrade_has_seen_what_proxies_served,
 }
 
 const NAME: &str = "example.com/far";
@@ -86,4 +90,69 @@ async fn a_removed_repository_leaves_nothing_behind(world: &World) {
     assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
     assert_eq!(store.remove_deleted().await.unwrap(), 1);
     assert_eq!(store.find_first_seen(gone, NAME, "1.0").await.unwrap(), None);
+}
+
+async fn what_is_only_read_is_not_remembered(world: &World) {
+    let (store, own) = (&world.store, world.repository);
+    let known = note(store, own, &["1.0"]).await;
+    let versions = ["1.0", "2.0"].map(str::to_owned).into();
+    let seen = store.read_first_seen(own, NAME, versions).await.unwrap();
+    assert_eq!((seen.len(), seen["1.0"]), (2, known["1.0"]));
+    assert!(seen["2.0"] >= seen["1.0"]);
+    assert_eq!(store.find_first_seen(own, NAME, "2.0").await.unwrap(), None);
+}
+
+/// The statement of an upgrade that fills the table.
+fn filling() -> String {
+    let step = include_str!("../../../../host/store/src/migrations/0031_first_seen.sql");
+    step.split(';').find(|statement| statement.contains("INSERT INTO first_seen")).unwrap().to_owned()
+}
+
+async fn execute(world: &World, statement: String) {
+    match world.config.sqlite_file() {
+        Some(file) => rusqlite::Connection::open(file).unwrap().execute_batch(&statement).unwrap(),
+        None => {
+            let mut connection = sqlx::PgConnection::connect(&world.config.database_url).await.unwrap();
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
+    }
+}
+
+async fn an_upgrade_has_seen_what_proxies_served(world: &World) {
+    let (store, hosted) = (&world.store, world.repository);
+    let proxy = NewRepository { kind: "proxy".to_owned(), ..crate::support::repository("proxy") };
+    let proxy = store.create_repository(world.organization, proxy, None).await.unwrap().unwrap().id;
+    let digest = Sha256([7; 32]).digest();
+    let named = digest.to_string();
+    let at = |version: &str| format!("{NAME}/manifests/{version}");
+    for repository in [hosted, proxy] {
+        let show = |version: &str, path: Option<String>| {
+            let file = |path| VersionFile { path, digest: digest.clone(), size: 1 };
+            CatalogChange::Show(Version {
+                name: NAME.to_owned(),
+                version: version.to_owned(),
+                files: path.into_iter().map(file).collect(),
+                ..Version::default()
+            })
+        };
+        let catalog = vec![
+            show("1.0", Some("a-1.0.zip".to_owned())),
+            show("listed", None),
+            show("latest", Some(at("latest"))),
+            show(&named, Some(at(&named))),
+        ];
+        applied(store.commit(repository, Commit { catalog, ..Commit::default() }).await.unwrap());
+    }
+    execute(world, filling()).await;
+    let upgraded = Store::open(world.config.clone()).await.unwrap();
+    let shown = upgraded.versions(proxy, NAME).await.unwrap();
+    for version in ["1.0", "listed", "latest", &named] {
+        let served = version == "1.0" || version == named;
+        let shown_at = shown.iter().find(|shown| shown.version == version).unwrap().published;
+        let seen = upgraded.find_first_seen(proxy, NAME, version).await.unwrap();
+        assert_eq!(seen, shown_at.filter(|_| served), "{version}");
+        assert_eq!(upgraded.find_first_seen(hosted, NAME, version).await.unwrap(), None, "{version}");
+    }
+    upgraded.close().await;
 }
