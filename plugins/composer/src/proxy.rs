@@ -70,6 +70,9 @@ fn listed(
     let listing = upstream_metadata::read_listing(&document.text, &document.base, name);
     let listing = listing.map_err(|problem| unusable(&document.path, &problem))?;
     let Some(Listing { mut versions, left_out }) = listing else { return Ok(Found::Nothing) };
+    if versions.is_empty() && left_out > 0 {
+        return Err(unusable(&document.path, "no version that can be read"));
+    }
     cx.log().left_out(name, "versions", left_out);
     versions.retain(|one| one.version.is_dev() == dev);
     Ok(Found::There(versions))
