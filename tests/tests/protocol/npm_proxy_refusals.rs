@@ -277,7 +277,7 @@ fn a_version_that_is_too_young_is_neither_offered_nor_served() {
         document["time"].as_object_mut().unwrap().remove("3.0.0");
         show(&upstream, &document);
         // A file may be younger than its version: it was moved, or its server knows of no time.
-        let now = Answer::ok(parts[0].tarball()).header("Last-Modified", "Fri, 01 Jan 2999 00:00:00 GMT");
+        let now = Answer::ok(parts[0].tarball()).header("Last-Modified", "Tue, 01 Jan 2999 00:00:00 GMT");
         upstream.on(&format!("/{}", parts[0].path()), now);
     }
     let day = json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0});
