@@ -33,6 +33,12 @@ impl Digest {
         self.0.split_once(':').map_or("", |(_, hex)| hex)
     }
 
+    /// The value as bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let pairs = self.hex().as_bytes().chunks(2).filter_map(|pair| core::str::from_utf8(pair).ok());
+        pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
+    }
+
     /// One that the host has made.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn trusted(text: String) -> Self {

@@ -72,6 +72,8 @@ fn a_description_says_what_was_said() {
 fn a_digest_is_of_a_known_algorithm_and_length() {
     let sha1: Digest = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709".parse().unwrap();
     assert_eq!((sha1.algorithm(), sha1.hex().len()), ("sha1", 40));
+    let bytes = Digest::new("md5", &format!("00ff7f{}", "01".repeat(13))).unwrap().bytes();
+    assert_eq!((bytes.len(), &bytes[..4]), (16, &[0, 255, 127, 1][..]));
     for wrong in ["", "sha1", "sha1:", "sha1:da39", "sha3:da39a3ee5e6b4b0d3255bfef95601890afd80709"] {
         assert!(wrong.parse::<Digest>().is_err(), "{wrong}");
     }

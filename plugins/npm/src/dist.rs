@@ -161,10 +161,7 @@ impl Tarball {
 
 /// A digest as Subresource Integrity writes it: `sha512-` and base64.
 pub(crate) fn integrity(digest: &Digest) -> String {
-    let hex = digest.hex();
-    let byte = |at: usize| hex.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    let bytes: Vec<u8> = (0..hex.len()).step_by(2).filter_map(byte).collect();
-    format!("{}-{}", digest.algorithm(), STANDARD.encode(bytes))
+    format!("{}-{}", digest.algorithm(), STANDARD.encode(digest.bytes()))
 }
 
 /// The other way round; none for what is not such a text.

@@ -28,12 +28,9 @@ pub(super) struct StatedDigest<'a> {
 }
 
 impl StatedDigest<'_> {
-    /// Whether it is this one.
+    /// Returns whether this is the stated digest.
     pub(super) fn is_of(&self, digest: &Digest) -> bool {
-        let hex = digest.hex();
-        let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
-        let bytes: Vec<u8> = (0..hex.len()).step_by(2).filter_map(byte).collect();
-        URL_SAFE_NO_PAD.encode(bytes) == self.value
+        URL_SAFE_NO_PAD.encode(digest.bytes()) == self.value
     }
 }
 
@@ -45,14 +42,14 @@ impl Record {
         let own = ["RECORD", "RECORD.jws", "RECORD.p7s"].map(|name| format!("{folder}/{name}"));
         let mut record = Self { own, rows: HashMap::new() };
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let row =
+            let (path, digest) =
                 row(line).ok_or_else(|| ArchiveError::refused("a line of its RECORD makes no sense"))?;
-            record.add(row)?;
+            record.add(path, digest)?;
         }
         Ok(record)
     }
 
-    fn add(&mut self, (path, digest): (String, &str)) -> Result<(), ArchiveError> {
+    fn add(&mut self, path: String, digest: &str) -> Result<(), ArchiveError> {
         if self.is_own(&path) {
             return Ok(());
         }
