@@ -1,5 +1,6 @@
 //! The protocol as clients speak it, natively over a host in memory.
 
+mod large_pages;
 mod pieces;
 mod protocol;
 mod proxy;
