@@ -24,7 +24,7 @@ use crate::identify::Principal;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::ResolvedCredential;
-use packhouse_upstream::{CallOutcome, UnstatedTime, UpstreamReport, UpstreamSession};
+use packhouse_upstream::{CallOutcome, UnstatedTime, UpstreamReport, UpstreamSession, judge_releases};
 use packhouse_wire::site::Site;
 
 /// Who asks, and where.
@@ -158,19 +158,6 @@ impl CallServices {
         }
     }
 
-    /// Judges releases by the proxy's settings. They come back with the time that their age counts from, as far as it is known.
-    async fn judge_by_settings(
-        &self,
-        proxy: &RepositoryView,
-        package: &str,
-        releases: Vec<Release>,
-        unstated: UnstatedTime,
-        now: u64,
-    ) -> Result<(JudgedReleases, Vec<Release>), ServiceError> {
-        let store = &self.app.store;
-        packhouse_upstream::judge_releases(store, proxy, package, releases, unstated, now).await
-    }
-
     /// Judges the releases of a list.
     async fn judge_listed(
         &self,
@@ -180,7 +167,8 @@ impl CallServices {
         unstated: UnstatedTime,
         now: u64,
     ) -> Result<JudgedReleases, ServiceError> {
-        let (judged, releases) = self.judge_by_settings(proxy, package, releases, unstated, now).await?;
+        let (judged, releases) =
+            judge_releases(&self.app.store, proxy, package, releases, unstated, now).await?;
         let judged = advisories::without_malware(self, package, &releases, judged).await?;
         policies::judge_list(self, proxy, package, &releases, judged).await
     }
@@ -266,8 +254,8 @@ impl UpstreamService for CallServices {
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
         Box::pin(async move {
-            let (releases, unstated) = (vec![release], self.unstated_time);
-            let (judged, asked) = self.judge_by_settings(proxy, &package, releases, unstated, now).await?;
+            let (store, releases, unstated) = (&self.app.store, vec![release], self.unstated_time);
+            let (judged, asked) = judge_releases(store, proxy, &package, releases, unstated, now).await?;
             let judged = advisories::without_malware(self, &package, &asked, judged).await?;
             match asked.first() {
                 Some(release) => policies::judge_asked(self, proxy, &package, release, judged).await,

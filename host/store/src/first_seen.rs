@@ -137,10 +137,15 @@ impl Store {
             transaction.commit().await?;
             expected.carry_unchanged(self.inner.db.generation());
         }
-        // The search for surplus rows passes all others of the repository, so it is not made with each list.
+        // The search for surplus rows passes all others of the repository: it is not made with each list, and nobody waits for it.
         let added = u32::try_from(versions.len()).unwrap_or(u32::MAX);
         if rand::random_range(0..BETWEEN_LOOKS) < added {
-            self.forget_first_seen(repository, MOST).await?;
+            let store = self.clone();
+            tokio::spawn(async move {
+                if let Err(problem) = store.forget_first_seen(repository, MOST).await {
+                    tracing::warn!(%problem, %repository, "the oldest first sights of versions could not be removed");
+                }
+            });
         }
         Ok(())
     }
