@@ -58,7 +58,7 @@ pub(crate) struct CountedFileView {
     digest: String,
     /// How often it was fetched.
     downloads: u64,
-    /// Whether its stored bytes are known to be missing or damaged. Publishing the same file again repairs them.
+    /// True if the stored bytes are known to be missing or damaged. Publishing the same file again repairs them.
     damaged: bool,
 }
 

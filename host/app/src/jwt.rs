@@ -26,7 +26,7 @@ const ASYMMETRIC: [Algorithm; 9] = [
     Algorithm::ES384,
     Algorithm::EdDSA,
 ];
-/// By how much an issuer's clock may be ahead, in ms.
+/// The time by which an issuer's clock may be ahead, in ms.
 const SKEW_MS: i64 = 60_000;
 
 /// Why a token is not believed.
@@ -36,7 +36,7 @@ pub(crate) enum TokenProblem {
     Malformed,
     /// It has no signature of an asymmetric key.
     Algorithm,
-    /// None of the keys is the token's: the issuer may have others by now.
+    /// The token was signed by none of the keys. The issuer may have new ones by now.
     NoKey,
     /// The signature is not of its issuer.
     Signature,
@@ -64,7 +64,7 @@ impl From<Error> for TokenProblem {
     }
 }
 
-/// What a token must be to be believed.
+/// The requirements on a token.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected<'a> {
     /// Its issuer, letter by letter.
@@ -89,7 +89,7 @@ pub(crate) struct Claims {
     pub(crate) user: User,
 }
 
-/// Who it is about, as userinfo says it as well.
+/// The user that the token is about. Userinfo has the same members.
 #[derive(Deserialize)]
 pub(crate) struct User {
     pub(crate) sub: String,
@@ -127,7 +127,7 @@ impl Claims {
         }
     }
 
-    /// Whether it was made for the sign-in with this nonce.
+    /// Returns whether the token was made for the sign-in with this nonce.
     pub(crate) fn has_nonce(&self, nonce: &str) -> bool {
         // How long a comparison of digests takes says nothing about the nonce.
         self.nonce.as_ref().is_some_and(|own| Sha256::digest(own) == Sha256::digest(nonce))
@@ -143,7 +143,7 @@ fn ms(seconds: f64) -> i64 {
     (seconds * 1000.0) as i64
 }
 
-/// What a header says, as far as it counts. A key that it brings along or leads to does not.
+/// The members of a token's header that count. A key in the header, or an address of one, is ignored.
 #[derive(Deserialize)]
 struct Header {
     alg: String,
@@ -160,7 +160,7 @@ impl Header {
         header.is_plain().then_some(header)
     }
 
-    /// Whether it is that of a token of claims, and asks for nothing that is unknown here. An access token has another type.
+    /// Returns whether the header belongs to a token of claims and demands no extension. An access token has another type.
     fn is_plain(&self) -> bool {
         let kind = self.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
         let kind = kind.strip_prefix("application/").unwrap_or(&kind);
@@ -179,7 +179,7 @@ struct Key {
 }
 
 impl Key {
-    /// None for a key of a kind that signs no ID token.
+    /// Reads a key; none if keys of its kind sign no ID tokens.
     fn read(mut key: Value) -> Option<Key> {
         // Other members, as certificates, say nothing of the key, and lose it where they are of an odd type (RFC 7517, section 4).
         const READ: [&str; 9] = ["kty", "use", "kid", "alg", "crv", "n", "e", "x", "y"];
@@ -202,7 +202,7 @@ impl Key {
         Some(Key { description, verifier })
     }
 
-    /// Whether it may have made a signature of this algorithm: by its kind, and by what its issuer says that it is for.
+    /// Returns whether the key may sign by this algorithm, judged by its kind and by the use that the issuer states.
     fn fits(&self, algorithm: Algorithm) -> bool {
         let by_kind = match &self.description.algorithm {
             AlgorithmParameters::RSA(_) => algorithm.family() == AlgorithmFamily::Rsa,
@@ -245,7 +245,7 @@ impl KeySet {
         Ok(claims)
     }
 
-    /// What signed userinfo says (section 5.3.2), which need not say when it ends.
+    /// The claims of signed userinfo (section 5.3.2). They need no time of expiry.
     pub(crate) fn verify_userinfo(&self, token: &str, expected: Expected<'_>) -> Result<User, TokenProblem> {
         self.decode(token, expected, &["iss", "aud", "sub"]).map(|claims| claims.user)
     }

@@ -46,7 +46,7 @@ impl App {
         }
     }
 
-    /// Whether links into the organization's repositories follow this site of a request although the client may have made it up.
+    /// Returns whether links into the organization's repositories follow this site of a request although the client may have invented it.
     pub fn follows_unknown_site(&self, organization: &OrganizationRow, site: Option<&Site>) -> bool {
         let follows = self.config.base_url.is_none() && organization.base_url.is_none();
         follows && site.is_some_and(|site| !is_known_site(self, organization, site))

@@ -75,7 +75,9 @@ fn holds_random_word(segment: &str) -> bool {
     let joins = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     segment.len() >= SHORTEST_RANDOM
         && !DIGESTS.iter().any(|digest| segment.starts_with(digest))
-        && segment.split(|letter: char| !joins(letter)).any(is_random)
+        && segment
+            .split(|letter: char| !joins(letter))
+            .any(|word| word.len() >= SHORTEST_RANDOM && is_random(word))
 }
 
 /// Whether a word looks drawn at random: it has letters and digits, and they alternate more often than in names.

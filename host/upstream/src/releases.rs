@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_without_an_upstream_has_no_releases_to_judge() {
+    fn a_repository_without_an_upstream_has_no_settings_of_one() {
         let view = |kind: &str| RepositoryView {
             id: RepositoryId(1),
             revision: 0,

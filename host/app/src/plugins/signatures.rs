@@ -103,7 +103,7 @@ impl TrustedKeys {
     }
 }
 
-/// Whether this has the form of a signature of ECDSA on P-256 in DER: a sequence of two integers.
+/// Returns whether these bytes have the form of an ECDSA signature in DER: a sequence of two integers.
 fn is_signature(der: &[u8]) -> bool {
     fn tagged(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
         match der {
@@ -151,7 +151,7 @@ impl SigningPem {
             .map_err(|_| SignatureError("the key does not sign".to_owned()))
     }
 
-    /// Whether this key made this signature. Two signatures of the same bytes differ, so they cannot be compared.
+    /// Returns whether this key made this signature. Two signatures of the same bytes differ, so comparing them tells nothing.
     pub fn made(&self, message: &[u8], signature: &str) -> bool {
         let key = self.0.public_key().as_der().ok().and_then(|der| TrustedKey::of(der.as_ref()));
         key.is_some_and(|key| matches!(TrustedKeys(vec![key]).signer(message, signature), Ok(Some(_))))
